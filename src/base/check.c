@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+_Noreturn void check_failed(const char *what, const char *file, int line,
+                            const char *function)
+{
+    fprintf(stderr, "onced: check failed: %s (%s:%d, %s)\n", what, file, line,
+            function);
+    abort();
+}
