@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/record_codec.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/hash.h"
+
+enum { VERSION = 1, CRC_SIZE = 4, TIME_SIZE = 6 };
+
+/* The layout byte: which of the optional parts the row has. */
+enum { LAYOUT_WIDE = 1, LAYOUT_ORDER_KEY = 2, LAYOUT_ORIGIN = 4 };
+enum { LAYOUT_ALL = LAYOUT_WIDE | LAYOUT_ORDER_KEY | LAYOUT_ORIGIN };
+
+enum { COUNTERS = 8, NARROW_MAX = 255 };
+
+/* 48 bits of milliseconds; the two highest values are not times. */
+#define TIME_NEVER UINT64_C(0xffffffffffff)
+#define TIME_MAX INT64_C(0xfffffffffffe)
+
+static_assert(REASONS <= 16, "state and reason share a byte");
+static_assert(RECORD_STATES <= 16, "state and reason share a byte");
+
+struct writer {
+    uint8_t *at;
+};
+
+static void put_byte(struct writer *writer, unsigned value)
+{
+    CHECK(value <= UINT8_MAX);
+    *writer->at++ = (uint8_t)value;
+}
+
+static void put_be16(struct writer *writer, uint16_t value)
+{
+    bytes_put_be16(writer->at, value);
+    writer->at += 2;
+}
+
+static void put_be32(struct writer *writer, uint32_t value)
+{
+    bytes_put_be32(writer->at, value);
+    writer->at += 4;
+}
+
+static void put_be48(struct writer *writer, uint64_t value)
+{
+    put_be16(writer, (uint16_t)(value >> 32));
+    put_be32(writer, (uint32_t)value);
+}
+
+static void put_bytes(struct writer *writer, const void *data, size_t len)
+{
+    if (len > 0) {
+        memcpy(writer->at, data, len);
+    }
+    writer->at += len;
+}
+
+static void put_time(struct writer *writer, int64_t ms)
+{
+    if (ms == RECORD_NEVER) {
+        put_be48(writer, TIME_NEVER);
+        return;
+    }
+    CHECK(ms >= 0 && ms <= TIME_MAX);
+    put_be48(writer, (uint64_t)ms);
+}
+
+static uint64_t get_be48(struct reader *reader)
+{
+    uint64_t high = reader_be16(reader);
+
+    return high << 32 | reader_be32(reader);
+}
+
+static int64_t get_time(struct reader *reader)
+{
+    uint64_t value = get_be48(reader);
+
+    return value == TIME_NEVER ? RECORD_NEVER : (int64_t)value;
+}
+
+static void counters_of(const struct record *record, uint32_t out[COUNTERS])
+{
+    out[0] = record->run;
+    out[1] = record->attempt;
+    out[2] = record->tries;
+    out[3] = record->crashes;
+    out[4] = record->probes;
+    out[5] = record->backoffs;
+    out[6] = record->deliveries;
+    out[7] = record->drifts;
+}
+
+static void set_counters(struct record *record, const uint32_t in[COUNTERS])
+{
+    record->run = in[0];
+    record->attempt = in[1];
+    record->tries = in[2];
+    record->crashes = in[3];
+    record->probes = in[4];
+    record->backoffs = in[5];
+    record->deliveries = in[6];
+    record->drifts = in[7];
+}
+
+static bool are_wide(const uint32_t counters[COUNTERS])
+{
+    uint32_t all = 0;
+
+    for (size_t i = 0; i < COUNTERS; i++) {
+        all |= counters[i];
+    }
+    return all > NARROW_MAX;
+}
+
+static uint32_t row_crc(uint64_t seq, struct slice rest)
+{
+    uint8_t key[8];
+
+    bytes_put_be64(key, seq);
+    return hash_crc32c(hash_crc32c(0, key, sizeof key), rest.data, rest.len);
+}
+
+static void put_counters(struct writer *writer, const struct record *record)
+{
+    uint32_t counters[COUNTERS];
+    bool wide;
+
+    counters_of(record, counters);
+    wide = are_wide(counters);
+    for (size_t i = 0; i < COUNTERS; i++) {
+        if (wide) {
+            put_be32(writer, counters[i]);
+        } else {
+            put_byte(writer, counters[i]);
+        }
+    }
+}
+
+static unsigned layout_of(const struct record_row *row, uint64_t seq)
+{
+    uint32_t counters[COUNTERS];
+    unsigned layout = 0;
+
+    counters_of(&row->record, counters);
+    layout |= are_wide(counters) ? LAYOUT_WIDE : 0;
+    layout |= row->record.order_key != 0 ? LAYOUT_ORDER_KEY : 0;
+    layout |= row->origin != seq ? LAYOUT_ORIGIN : 0;
+    return layout;
+}
+
+static void put_record(struct writer *writer, const struct record *record)
+{
+    CHECK(record->flags <= UINT16_MAX);
+    CHECK((unsigned)record->state < RECORD_STATES);
+    CHECK((unsigned)record->reason < REASONS);
+    put_byte(writer, (unsigned)record->state << 4 | (unsigned)record->reason);
+    put_be16(writer, (uint16_t)record->flags);
+    put_be16(writer, record->route);
+    put_be16(writer, record->status);
+    put_be32(writer, record->epoch);
+    put_time(writer, record->first_seen_ms);
+    put_time(writer, record->last_seen_ms);
+    put_time(writer, record->changed_ms);
+    put_time(writer, record->clock_ms);
+    put_time(writer, record->due_ms);
+    put_time(writer, record->doubt_since_ms);
+    put_byte(writer, record->fingerprint.version);
+    put_byte(writer, record->fingerprint.mode);
+    put_bytes(writer, record->fingerprint.digest, FINGERPRINT_SIZE);
+    put_counters(writer, record);
+}
+
+size_t record_codec_encode(const struct record_row *row, uint64_t seq,
+                           uint8_t out[RECORD_CODEC_MAX])
+{
+    struct writer writer = {out + CRC_SIZE};
+    unsigned layout = layout_of(row, seq);
+    size_t len;
+
+    CHECK(row->tenant.len <= STORE_TENANT_MAX);
+    CHECK(row->id.len <= STORE_ID_MAX);
+    put_byte(&writer, VERSION);
+    put_byte(&writer, layout);
+    put_record(&writer, &row->record);
+    if (layout & LAYOUT_ORDER_KEY) {
+        bytes_put_be64(writer.at, row->record.order_key);
+        writer.at += 8;
+    }
+    if (layout & LAYOUT_ORIGIN) {
+        put_be48(&writer, row->origin);
+    }
+    put_be16(&writer, row->namespace);
+    put_bytes(&writer, row->identity.hash, sizeof row->identity.hash);
+    put_byte(&writer, (unsigned)row->tenant.len);
+    put_byte(&writer, (unsigned)row->id.len);
+    put_bytes(&writer, row->tenant.data, row->tenant.len);
+    put_bytes(&writer, row->id.data, row->id.len);
+    len = (size_t)(writer.at - out);
+    CHECK(len <= RECORD_CODEC_MAX);
+    bytes_put_be32(out,
+                   row_crc(seq, (struct slice){(const char *)out + CRC_SIZE,
+                                               len - CRC_SIZE}));
+    return len;
+}
+
+static bool get_record(struct reader *reader, struct record *record)
+{
+    uint8_t both = reader_byte(reader);
+    struct slice digest;
+
+    if (both >> 4 == RECORD_NONE || both >> 4 >= RECORD_STATES ||
+        (both & 15) >= REASONS) {
+        return false;
+    }
+    record->state = (enum record_state)(both >> 4);
+    record->reason = (enum reason)(both & 15);
+    record->flags = reader_be16(reader);
+    record->route = reader_be16(reader);
+    record->status = reader_be16(reader);
+    record->epoch = reader_be32(reader);
+    record->first_seen_ms = get_time(reader);
+    record->last_seen_ms = get_time(reader);
+    record->changed_ms = get_time(reader);
+    record->clock_ms = get_time(reader);
+    record->due_ms = get_time(reader);
+    record->doubt_since_ms = get_time(reader);
+    record->fingerprint.version = reader_byte(reader);
+    record->fingerprint.mode = reader_byte(reader);
+    digest = reader_take(reader, FINGERPRINT_SIZE);
+    if (reader->bad || record->route >= STORE_ROUTES_MAX) {
+        return false;
+    }
+    memcpy(record->fingerprint.digest, digest.data, FINGERPRINT_SIZE);
+    return true;
+}
+
+static bool get_counters(struct reader *reader, bool wide,
+                         struct record *record)
+{
+    uint32_t counters[COUNTERS];
+
+    for (size_t i = 0; i < COUNTERS; i++) {
+        counters[i] = wide ? reader_be32(reader) : reader_byte(reader);
+    }
+    set_counters(record, counters);
+    return !reader->bad && are_wide(counters) == wide;
+}
+
+static bool get_names(struct reader *reader, struct record_row *out)
+{
+    struct slice hash;
+    uint8_t tenant_len, id_len;
+
+    out->namespace = reader_be16(reader);
+    hash = reader_take(reader, sizeof out->identity.hash);
+    tenant_len = reader_byte(reader);
+    id_len = reader_byte(reader);
+    out->tenant = reader_take(reader, tenant_len);
+    out->id = reader_take(reader, id_len);
+    if (reader->bad || reader->rest.len != 0) {
+        return false;
+    }
+    memcpy(out->identity.hash, hash.data, sizeof out->identity.hash);
+    return true;
+}
+
+bool record_codec_decode(struct slice bytes, uint64_t seq,
+                         struct record_row *out)
+{
+    struct reader reader = {bytes, false};
+    uint32_t crc = reader_be32(&reader);
+    uint8_t layout;
+
+    if (reader.bad || crc != row_crc(seq, reader.rest) ||
+        reader_byte(&reader) != VERSION) {
+        return false;
+    }
+    layout = reader_byte(&reader);
+    if ((layout & ~LAYOUT_ALL) != 0 || !get_record(&reader, &out->record) ||
+        !get_counters(&reader, layout & LAYOUT_WIDE, &out->record)) {
+        return false;
+    }
+    out->record.order_key =
+        layout & LAYOUT_ORDER_KEY ? reader_be64(&reader) : 0;
+    out->origin = layout & LAYOUT_ORIGIN ? get_be48(&reader) : seq;
+    return get_names(&reader, out) && layout == layout_of(out, seq);
+}

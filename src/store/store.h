@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The store: every event's record, durable in LMDB.
+ *
+ * One process owns a store directory (flock on LOCK); one thread, the
+ * engine's, owns the only write transaction and every function here that is
+ * not marked "any thread". All changes of a batch become durable together
+ * when store_commit returns, and leave no trace in memory or on disk when it
+ * does not.
+ *
+ * Records live in generations in order of arrival, forgotten by dropping a
+ * whole generation; what is not settled, and every dead letter, is carried
+ * along. The indexes (`due`, `order`, `dlq`) and the counters are derived
+ * from the record by store_put: no caller keeps them. The layout is
+ * docs/format.md; why it is so is docs/adr/.
+ *
+ * Errors: kind ERR_AGAIN means no room (map, quota or disk full): abort, the
+ * batch may be tried again later. Any other kind means that the store cannot
+ * be trusted to go on: acknowledge nothing and end the process.
+ */
+#ifndef ONCED_STORE_STORE_H
+#define ONCED_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "core/record.h"
+
+enum { STORE_ID_MAX = 255, STORE_TENANT_MAX = 255 };
+enum { STORE_CODE_MAX = 64, STORE_TEXT_MAX = 255, STORE_ACTOR_MAX = 64 };
+enum { STORE_ROUTES_MAX = 1024 };
+
+struct store_options {
+    const char *path;
+    uint64_t max_bytes;   /* soft quota; the map is twice that */
+    int64_t retention_ms; /* ids are remembered at least that long */
+    bool create;          /* make it where there is none */
+    bool read_only;       /* inspect the store of a stopped worker: no write
+                             transaction, nothing is changed */
+    bool no_sync;         /* tests and simulation only */
+    uint32_t ids_per_generation; /* 0: by the rule of docs/format.md */
+    const struct clock *clock;   /* kept by the caller */
+};
+
+struct store;
+
+/* Opens, or creates, and checks the store; see the start order in
+ * docs/format.md. ERR_AGAIN: another process owns it. ERR_DATA: not a store,
+ * a newer format, or damaged. */
+bool store_open(struct store **out, const struct store_options *options,
+                struct err *err) MUST_CHECK;
+void store_close(struct store **store); /* no transaction open; NULL is fine */
+
+/* Raised by every store_open for writing: claims of an older epoch belong to
+ * a process that is gone. */
+uint32_t store_epoch(const struct store *store);
+const char *store_path(const struct store *store);
+
+/* The store's clock: never behind what it has stamped, follows jumps forward
+ * of the wall clock by at most one hour at a time. */
+int64_t store_now_ms(struct store *store);
+
+/* --- names -------------------------------------------------------------- */
+
+/* The lasting number of a route or namespace; a new name gets the next one,
+ * in a transaction of its own (none may be open). */
+bool store_route_number(struct store *store, const char *name, uint16_t *number,
+                        struct err *err) MUST_CHECK;
+bool store_namespace_number(struct store *store, const char *name,
+                            uint16_t *number, struct err *err) MUST_CHECK;
+
+/* Every route that the store ever knew, by number; NULL past the last. The
+ * name lives as long as the store. */
+const char *store_route_name(const struct store *store, uint16_t number);
+
+/* What the route asks for; takes effect at once, is not stored. */
+struct store_retention {
+    int64_t ids_ms;      /* settled records read as absent after that */
+    int64_t envelope_ms; /* envelopes likewise */
+    int64_t result_ms;
+};
+void store_set_retention(struct store *store, uint16_t route,
+                         const struct store_retention *retention);
+
+/* --- identity ----------------------------------------------------------- */
+
+struct identity {
+    uint8_t hash[16]; /* keyed per store, over length-prefixed parts */
+};
+
+/* Any thread. */
+struct identity store_identity(const struct store *store, uint16_t namespace,
+                               struct slice tenant, struct slice id);
+
+/* --- the transaction ---------------------------------------------------- */
+
+bool store_begin(struct store *store, struct err *err) MUST_CHECK;
+/* Ends the transaction either way. */
+bool store_commit(struct store *store, struct err *err) MUST_CHECK;
+void store_abort(struct store *store);
+
+/* True when the quota or the disk leaves no room for new events; what
+ * settles known ones still goes. Looked at once a second; cheap. */
+bool store_is_full(struct store *store);
+
+/* --- records; inside the transaction ------------------------------------ */
+
+struct store_entry {
+    struct identity identity;
+    uint64_t seq;    /* where it stands; 0: not stored yet */
+    uint64_t origin; /* its first sequence; names its audit, never changes */
+    uint64_t expired_seq; /* the store's: a forgotten record that a new one
+                             under this identity replaces; 0: none */
+    struct record record; /* change it, then store_put */
+    struct record stored; /* as the store has it; state NONE when new */
+    uint16_t namespace;
+    uint8_t tenant_len, id_len;
+    char tenant[STORE_TENANT_MAX];
+    char id[STORE_ID_MAX];
+    char code[STORE_CODE_MAX + 1]; /* of a dead letter, from the handler */
+    char text[STORE_TEXT_MAX + 1]; /* why it is dead */
+};
+
+struct slice store_entry_id(const struct store_entry *entry);
+struct slice store_entry_tenant(const struct store_entry *entry);
+
+enum store_found { STORE_FOUND, STORE_ABSENT, STORE_FAILED };
+
+/* Fills `entry` either way: when absent, ready to become a new record. */
+enum store_found store_find(struct store *store, uint16_t namespace,
+                            struct slice tenant, struct slice id,
+                            struct store_entry *entry,
+                            struct err *err) MUST_CHECK;
+
+/* By identity alone (an attempt in flight, a lease). */
+enum store_found store_find_identity(struct store *store,
+                                     const struct identity *identity,
+                                     struct store_entry *entry,
+                                     struct err *err) MUST_CHECK;
+
+/* Writes a new or changed record with all that follows from it: due and
+ * order index, dead-letter table (the envelope moves along), counters. A
+ * record outside the current generation is written anew at its end. */
+bool store_put(struct store *store, struct store_entry *entry,
+               struct err *err) MUST_CHECK;
+
+/* The envelope (flat form). Put after store_put; replaces an older one. */
+bool store_put_envelope(struct store *store, const struct store_entry *entry,
+                        struct slice flat, struct err *err) MUST_CHECK;
+/* Appends a copy to `out`. Absent: erased, expired or never kept. */
+enum store_found store_get_envelope(struct store *store,
+                                    const struct store_entry *entry,
+                                    struct buf *out,
+                                    struct err *err) MUST_CHECK;
+
+bool store_put_result(struct store *store, const struct store_entry *entry,
+                      struct slice flat, struct err *err) MUST_CHECK;
+enum store_found store_get_result(struct store *store,
+                                  const struct store_entry *entry,
+                                  struct buf *out, struct err *err) MUST_CHECK;
+
+struct store_audit {
+    int64_t at_ms;
+    enum move move;
+    uint32_t attempt;
+    uint32_t run;
+    char actor[STORE_ACTOR_MAX + 1]; /* "" where nobody ordered it */
+    char why[STORE_TEXT_MAX + 1];
+};
+
+bool store_add_audit(struct store *store, const struct store_entry *entry,
+                     const struct store_audit *audit,
+                     struct err *err) MUST_CHECK;
+
+/* The story so far, oldest first; false from `visit` ends it. */
+bool store_each_audit(struct store *store, const struct store_entry *entry,
+                      bool (*visit)(void *ctx, const struct store_audit *),
+                      void *ctx, struct err *err) MUST_CHECK;
+
+/* The next entry of the due index of `route` behind (*due_ms, *seq), in
+ * order of due time; start with INT64_MIN and 0. STORE_ABSENT: none is due
+ * at or before `until_ms`. The index may change between calls. */
+enum store_found store_next_due(struct store *store, uint16_t route,
+                                int64_t until_ms, int64_t *due_ms,
+                                uint64_t *seq, struct store_entry *entry,
+                                struct err *err) MUST_CHECK;
+
+/* The earliest due time of the route, RECORD_NEVER where nothing waits.
+ * From memory; also outside a transaction. */
+int64_t store_first_due(struct store *store, uint16_t route);
+
+/* The oldest event that holds its place under an ordering key. */
+enum store_found store_order_first(struct store *store, uint64_t order_key,
+                                   struct store_entry *entry,
+                                   struct err *err) MUST_CHECK;
+
+bool store_set_paused(struct store *store, uint16_t route, bool paused,
+                      struct err *err) MUST_CHECK;
+bool store_is_paused(const struct store *store, uint16_t route);
+
+/* Dead letters of a route: bytes they take, and dropping the oldest, which
+ * is discarded with a line in its history. One that holds an ordering key is
+ * left: only a person frees it. STORE_ABSENT: there is none to drop. */
+uint64_t store_dead_bytes(const struct store *store, uint16_t route);
+enum store_found store_drop_oldest_dead(struct store *store, uint16_t route,
+                                        struct err *err) MUST_CHECK;
+
+/* A bounded step of what must be done in the background: closing and
+ * sealing a generation, forgetting one, dropping envelopes. Rides along with
+ * a transaction. `*more` when another step is waiting. */
+bool store_maintain(struct store *store, bool *more,
+                    struct err *err) MUST_CHECK;
+
+/* --- listings; any thread, in a read transaction of their own ----------- */
+
+struct store_filter {
+    int32_t route; /* number, or -1: all */
+    bool has_state;
+    enum record_state state;
+    enum reason reason; /* REASON_NONE: all */
+    int64_t since_ms;   /* first seen at or after; 0: all */
+    uint64_t before;    /* cursor: sequences below it; 0: from the newest */
+};
+
+/* Visits matching records, newest first, until `visit` returns false. */
+bool store_list(struct store *store, const struct store_filter *filter,
+                bool (*visit)(void *ctx, const struct store_entry *entry),
+                void *ctx, struct err *err) MUST_CHECK;
+
+struct store_stats {
+    uint64_t bytes, max_bytes;
+    uint64_t remembered;
+    int64_t effective_retention_ms;
+    bool full;
+    uint64_t counts[STORE_ROUTES_MAX][RECORD_STATES]; /* by route number */
+};
+
+/* The engine's thread, or a store opened read-only. */
+void store_stats(struct store *store, struct store_stats *out);
+
+/* The end of the newest generation that was dropped: an event from before it
+ * is too old to be told from a forgotten one. INT64_MIN: none was dropped. */
+int64_t store_forgotten_until_ms(const struct store *store);
+
+/* --- offline ------------------------------------------------------------ */
+
+struct store_report {
+    uint64_t records, envelopes, dead_letters, audits, bad;
+    char first_bad[256]; /* the first finding, in words */
+};
+
+/* Reads everything and checks it against everything: CRCs, indexes both
+ * ways, counters, a compacting copy to nowhere. Takes the lock. False when
+ * it could not be done; findings are in the report. */
+bool store_verify(const char *path, struct store_report *report,
+                  struct err *err) MUST_CHECK;
+
+#endif
