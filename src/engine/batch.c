@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "engine/internal.h"
+
+/* --- deciding
+ * ------------------------------------------------------------------ */
+
+/* Results first: they free slots. Commands and what is due come before new
+ * deliveries, so that nothing older is overtaken. */
+static bool decide_all(struct engine *engine, struct err *err)
+{
+    struct batch *batch = &engine->batch;
+    struct queue_item *item;
+
+    for (item = batch->results.head; item != NULL; item = item->next) {
+        if (!attempt_apply_result(engine, (struct attempt *)item, err)) {
+            return false;
+        }
+    }
+    if (!recover_orphans(engine, err)) {
+        return false;
+    }
+    for (item = batch->commands.head; item != NULL; item = item->next) {
+        if (!command_apply(engine, (struct command *)item, err)) {
+            return false;
+        }
+    }
+    if (!due_apply(engine, err)) {
+        return false;
+    }
+    for (item = batch->deliveries.head; item != NULL; item = item->next) {
+        if (!arrive_apply(engine, (struct delivery *)item, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What rides along with a commit, or is due on its own. */
+static bool ride_along(struct engine *engine, struct err *err)
+{
+    struct batch *batch = &engine->batch;
+    bool wanted =
+        engine->maintenance_waits || batch->now_ms >= engine->housekeeping_ms;
+
+    if (batch->dirty || batch->now_ms >= repeats_due_ms(engine->repeats)) {
+        if (!repeats_flush(engine, err)) {
+            return false;
+        }
+    }
+    if (!batch->dirty && !wanted) {
+        return true;
+    }
+    batch->dirty = true;
+    return store_maintain(engine->store, &engine->maintenance_waits, err);
+}
+
+/* --- after the commit
+ * ------------------------------------------------------------ */
+
+static void release_results(struct batch *batch)
+{
+    struct queue_item *item = batch->results.head;
+
+    batch->results.head = NULL;
+    batch->results.tail = &batch->results.head;
+    while (item != NULL) {
+        struct queue_item *next = item->next;
+
+        attempt_free((struct attempt *)item);
+        item = next;
+    }
+}
+
+static void release_commands(struct batch *batch)
+{
+    struct queue_item *item = batch->commands.head;
+
+    batch->commands.head = NULL;
+    batch->commands.tail = &batch->commands.head;
+    while (item != NULL) {
+        struct queue_item *next = item->next;
+        struct command *command = (struct command *)item;
+
+        command->done(command);
+        item = next;
+    }
+}
+
+static void release_deliveries(struct batch *batch)
+{
+    struct queue_item *item = batch->deliveries.head;
+
+    batch->deliveries.head = NULL;
+    batch->deliveries.tail = &batch->deliveries.head;
+    while (item != NULL) {
+        struct queue_item *next = item->next;
+        struct delivery *delivery = (struct delivery *)item;
+
+        delivery->answer(delivery);
+        item = next;
+    }
+}
+
+static void count_repeats(struct engine *engine)
+{
+    const struct batch *batch = &engine->batch;
+    struct queue_item *item;
+
+    for (item = batch->deliveries.head; item != NULL; item = item->next) {
+        const struct delivery *delivery = (struct delivery *)item;
+
+        for (size_t i = 0; i < delivery->n_arrivals; i++) {
+            const struct arrival *arrival = &delivery->arrivals[i];
+
+            if (arrival->repeated) {
+                repeats_add(engine->repeats, arrival->identity,
+                            arrival->drifted, batch->now_ms);
+            }
+        }
+    }
+}
+
+static void fold_routes(struct engine *engine)
+{
+    for (size_t i = 0; i < engine->n_routes; i++) {
+        struct route *route = &engine->routes[i];
+
+        CHECK(route->running + route->starting >= route->ending);
+        route->running = route->running + route->starting - route->ending;
+        engine->running = engine->running + route->starting - route->ending;
+        breaker_fold(engine, route);
+        route->starting = 0;
+        route->ending = 0;
+    }
+}
+
+void batch_note_settled(struct engine *engine, const struct route *route,
+                        const struct store_entry *entry)
+{
+    struct batch *batch = &engine->batch;
+    struct note *note;
+
+    if (batch->n_notes == batch->cap_notes) {
+        batch->cap_notes = batch->cap_notes == 0 ? 64 : batch->cap_notes * 2;
+        batch->notes =
+            mem_grow(batch->notes, batch->cap_notes, sizeof *batch->notes);
+    }
+    note = &batch->notes[batch->n_notes++];
+    note->route = route;
+    note->state = entry->record.state;
+    note->reason = entry->record.reason;
+    note->attempts = entry->record.attempt;
+    note->run = entry->record.run;
+    note->took_ms = batch->now_ms - entry->record.clock_ms;
+    note->id_len = entry->id_len;
+    memcpy(note->id, entry->id, entry->id_len);
+}
+
+static void tell_settled(struct engine *engine, const struct note *note)
+{
+    size_t index = (size_t)(note->route - engine->routes);
+    struct log_line line;
+
+    metric_add(METRIC_SETTLED, index,
+               (size_t)(note->state - RECORD_SUCCEEDED) * REASONS +
+                   (size_t)note->reason,
+               1);
+    metric_observe(METRIC_EVENT_SECONDS, index, (double)note->took_ms / 1000.0);
+    if (log_begin(&line, LOG_INFO, "engine", "event settled")) {
+        log_str(&line, "route", slice_of(note->route->conf.name));
+        log_str(&line, "id", (struct slice){note->id, note->id_len});
+        log_str(&line, "state", slice_of(record_state_name(note->state)));
+        if (note->reason != REASON_NONE) {
+            log_str(&line, "reason", slice_of(reason_name(note->reason)));
+        }
+        log_int(&line, "attempts", note->attempts);
+        log_int(&line, "run", note->run);
+        log_int(&line, "took_ms", note->took_ms);
+        log_end(&line);
+    }
+}
+
+/* The commit has returned: now, and only now, memory follows the disk and
+ * effects go out. */
+static void release(struct engine *engine)
+{
+    struct batch *batch = &engine->batch;
+    struct job *job = batch->starts;
+
+    count_repeats(engine);
+    fold_routes(engine);
+    for (size_t i = 0; i < batch->n_notes; i++) {
+        tell_settled(engine, &batch->notes[i]);
+    }
+    batch->n_notes = 0;
+    if (batch->now_ms >= engine->housekeeping_ms) {
+        engine->housekeeping_ms = batch->now_ms + HOUSEKEEPING_MS;
+    }
+    release_results(batch);
+    release_deliveries(batch);
+    batch->starts = NULL;
+    batch->starts_tail = &batch->starts;
+    while (job != NULL) {
+        struct job *next = job->next;
+
+        attempt_start(engine, job);
+        job = next;
+    }
+    release_commands(batch);
+}
+
+/* --- when there is no room
+ * ---------------------------------------------------------- */
+
+/* Nothing was stored. Senders and operators are told to come back; results
+ * stay, and are tried again until there is room. */
+static void abandon(struct engine *engine, const struct err *why)
+{
+    struct batch *batch = &engine->batch;
+    struct queue_item *item;
+
+    log_error("engine", "no room in the store, batch put off", why);
+    engine->no_room_until_ms = batch->now_ms + NO_ROOM_RETRY_MS;
+    for (size_t i = 0; i < engine->n_routes; i++) {
+        struct route *route = &engine->routes[i];
+
+        route->starting = route->ending = 0;
+        route->heard = route->unheard = false;
+    }
+    while (batch->starts != NULL) {
+        struct job *job = batch->starts;
+
+        batch->starts = job->next;
+        attempt_free(&job->attempt);
+    }
+    batch->starts_tail = &batch->starts;
+    batch->n_notes = 0;
+    for (item = batch->deliveries.head; item != NULL; item = item->next) {
+        struct delivery *delivery = (struct delivery *)item;
+
+        delivery->result = DELIVERY_NO_ROOM;
+        delivery->retry_after_s = 1;
+    }
+    for (item = batch->commands.head; item != NULL; item = item->next) {
+        struct command *command = (struct command *)item;
+
+        command->status = COMMAND_BUSY;
+        command->why = "there is no room in the store now";
+    }
+    release_deliveries(batch);
+    release_commands(batch);
+}
+
+/* --- one batch
+ * ------------------------------------------------------------------------ */
+
+static bool commit(struct engine *engine, struct err *err)
+{
+    struct batch *batch = &engine->batch;
+    int64_t start_ms = clock_boot_ms(engine->clock);
+    size_t items = 0;
+
+    if (!batch->dirty) {
+        store_abort(engine->store);
+        return true;
+    }
+    if (!store_commit(engine->store, err)) {
+        return false;
+    }
+    for (const struct queue_item *item = batch->deliveries.head; item != NULL;
+         item = item->next) {
+        items++;
+    }
+    metric_observe(METRIC_COMMIT_SECONDS, 0,
+                   (double)(clock_boot_ms(engine->clock) - start_ms) / 1000.0);
+    metric_observe(METRIC_BATCH_ITEMS, 0, (double)items);
+    repeats_flushed(engine->repeats);
+    return true;
+}
+
+bool batch_run(struct engine *engine, struct err *err)
+{
+    struct batch *batch = &engine->batch;
+    struct err why = {ERR_NONE, ""};
+    bool ok;
+
+    batch->dirty = false;
+    batch->full = batch->now_ms < engine->no_room_until_ms ||
+                  store_is_full(engine->store);
+    ok = store_begin(engine->store, &why);
+    if (ok && (!decide_all(engine, &why) || !ride_along(engine, &why))) {
+        store_abort(engine->store);
+        ok = false;
+    }
+    if (ok && commit(engine, &why)) {
+        release(engine);
+        return true;
+    }
+    if (why.kind == ERR_AGAIN) {
+        abandon(engine, &why);
+        return true;
+    }
+    if (err != NULL) {
+        *err = why;
+    }
+    return false;
+}

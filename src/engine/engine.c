@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/engine.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/metrics.h"
+#include "engine/internal.h"
+
+enum { HEALTHY_TURN_MS = 30 * 1000 };
+
+static void item_list_init(struct item_list *list)
+{
+    list->head = NULL;
+    list->tail = &list->head;
+}
+
+static void item_list_add(struct item_list *list, struct queue_item *item)
+{
+    item->next = NULL;
+    *list->tail = item;
+    list->tail = &item->next;
+}
+
+/* --- life ----------------------------------------------------------------- */
+
+static bool is_configured(const struct engine *engine, uint16_t number)
+{
+    for (size_t i = 0; i < engine->n_routes; i++) {
+        if (engine->routes[i].number == number) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Events of a route that nobody configures would wait for ever, unseen. */
+static bool refuse_abandoned(struct engine *engine, struct err *err)
+{
+    struct store_stats *stats = mem_new(1, sizeof *stats);
+    bool ok = true;
+    const char *name;
+
+    store_stats(engine->store, stats);
+    for (uint16_t number = 0;
+         ok && (name = store_route_name(engine->store, number)) != NULL;
+         number++) {
+        const uint64_t *counts = stats->counts[number];
+        uint64_t open = counts[RECORD_PENDING] + counts[RECORD_RUNNING] +
+                        counts[RECORD_UNCERTAIN];
+
+        if (open > 0 && !is_configured(engine, number)) {
+            ok = err_set(err, ERR_CONFIG,
+                         "the store has unsettled events of route \"%s\", "
+                         "which is not configured: %llu pending, %llu running, "
+                         "%llu uncertain; keep it as { \"name\": \"%s\", "
+                         "\"retired\": true }",
+                         name, (unsigned long long)counts[RECORD_PENDING],
+                         (unsigned long long)counts[RECORD_RUNNING],
+                         (unsigned long long)counts[RECORD_UNCERTAIN], name);
+        }
+    }
+    free(stats);
+    return ok;
+}
+
+static bool open_routes(struct engine *engine,
+                        const struct engine_options *options, struct err *err)
+{
+    engine->n_routes = options->n_routes;
+    engine->routes = mem_new(options->n_routes, sizeof *engine->routes);
+    for (size_t i = 0; i < options->n_routes; i++) {
+        struct route *route = &engine->routes[i];
+
+        route->conf = options->routes[i];
+        CHECK(route->conf.retired || route->conf.concurrency > 0);
+        if (!store_route_number(engine->store, route->conf.name, &route->number,
+                                err) ||
+            !store_namespace_number(engine->store, route->conf.namespace,
+                                    &route->namespace, err)) {
+            return false;
+        }
+        store_set_retention(engine->store, route->number,
+                            &route->conf.retention);
+    }
+    return true;
+}
+
+static size_t reserved_room(const struct engine_options *options)
+{
+    size_t room = COMMANDS_RESERVED;
+
+    for (size_t i = 0; i < options->n_routes; i++) {
+        room += options->routes[i].concurrency;
+    }
+    return room;
+}
+
+bool engine_new(struct engine **out, const struct engine_options *options,
+                struct err *err)
+{
+    struct engine *engine = mem_new(1, sizeof *engine);
+    struct queue_options inbox = {
+        .max_items = options->inbox_items,
+        .max_bytes = options->inbox_bytes,
+        .reserved_items = reserved_room(options),
+    };
+
+    engine->store = options->store;
+    engine->clock = options->clock;
+    engine->random = options->random;
+    engine->random_self = options->random_self;
+    engine->epoch = store_epoch(options->store);
+    engine->inbox = queue_new(&inbox);
+    engine->repeats = repeats_new();
+    engine->orphans_look_ms = RECORD_NEVER;
+    engine->batch.starts_tail = &engine->batch.starts;
+    item_list_init(&engine->batch.results);
+    item_list_init(&engine->batch.commands);
+    item_list_init(&engine->batch.deliveries);
+    if (!open_routes(engine, options, err) || !refuse_abandoned(engine, err) ||
+        !recover_attempts(engine, err)) {
+        engine_free(&engine);
+        return false;
+    }
+    engine->last_turn_boot_ms = clock_boot_ms(engine->clock);
+    *out = engine;
+    return true;
+}
+
+void engine_free(struct engine **engine)
+{
+    struct engine *old = *engine;
+
+    *engine = NULL;
+    if (old == NULL) {
+        return;
+    }
+    CHECK(old->running == 0);
+    while (old->orphans != NULL) {
+        struct orphan *orphan = old->orphans;
+
+        old->orphans = orphan->next;
+        free(orphan);
+    }
+    queue_free(old->inbox);
+    repeats_free(old->repeats);
+    free(old->batch.notes);
+    free(old->routes);
+    free(old);
+}
+
+/* --- the inbox -------------------------------------------------------------
+ */
+
+bool engine_deliver(struct engine *engine, struct delivery *delivery)
+{
+    CHECK(delivery->n_arrivals > 0);
+    CHECK(delivery->answer != NULL);
+    delivery->item.kind = INBOX_DELIVERY;
+    return queue_push(engine->inbox, &delivery->item, QUEUE_ORDINARY);
+}
+
+bool engine_command(struct engine *engine, struct command *command)
+{
+    CHECK(command->done != NULL);
+    command->item.kind = INBOX_COMMAND;
+    command->item.cost_bytes = sizeof *command;
+    return queue_push(engine->inbox, &command->item, QUEUE_RESERVED);
+}
+
+void attempt_finish(struct attempt *attempt)
+{
+    bool pushed;
+
+    attempt->item.kind = INBOX_RESULT;
+    attempt->item.cost_bytes = sizeof *attempt + attempt->result.len;
+    pushed = queue_push(attempt->engine->inbox, &attempt->item, QUEUE_RESERVED);
+    CHECK(pushed);
+}
+
+static void sort_items(struct batch *batch, struct queue_item *items)
+{
+    while (items != NULL) {
+        struct queue_item *item = items;
+
+        items = items->next;
+        switch ((enum inbox_kind)item->kind) {
+        case INBOX_DELIVERY:
+            item_list_add(&batch->deliveries, item);
+            break;
+        case INBOX_RESULT:
+            item_list_add(&batch->results, item);
+            break;
+        case INBOX_COMMAND:
+            item_list_add(&batch->commands, item);
+            break;
+        }
+    }
+}
+
+/* --- the turn ----------------------------------------------------------------
+ */
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Store time at which there is something to do without a new item. */
+static int64_t next_wake_ms(const struct engine *engine, int64_t now_ms)
+{
+    int64_t wake = engine->housekeeping_ms;
+
+    if (engine->maintenance_waits) {
+        return now_ms;
+    }
+    if (engine->batch.results.head != NULL) {
+        wake = earlier(wake, engine->no_room_until_ms);
+    }
+    wake = earlier(wake, engine->orphans_look_ms);
+    wake = earlier(wake, repeats_due_ms(engine->repeats));
+    return earlier(wake, due_next_ms(engine));
+}
+
+static bool has_items(const struct batch *batch)
+{
+    return batch->commands.head != NULL || batch->deliveries.head != NULL ||
+           batch->results.head != NULL;
+}
+
+bool engine_turn(struct engine *engine, int64_t wait_ms, struct err *err)
+{
+    int64_t now_ms = store_now_ms(engine->store);
+    int64_t until_wake_ms = next_wake_ms(engine, now_ms) - now_ms;
+    struct queue_item *items;
+    bool ok = true;
+
+    if (until_wake_ms < 0) {
+        until_wake_ms = 0;
+    }
+    if (wait_ms < 0 || until_wake_ms < wait_ms) {
+        wait_ms = until_wake_ms;
+    }
+    engine->waiting = true;
+    items =
+        queue_drain(engine->inbox, BATCH_MAX_ITEMS, BATCH_MAX_BYTES, wait_ms);
+    engine->waiting = false;
+    sort_items(&engine->batch, items);
+    now_ms = store_now_ms(engine->store);
+    engine->batch.now_ms = now_ms;
+    if (engine->stopping) {
+        repeats_hurry(engine->repeats);
+    }
+    if (has_items(&engine->batch) || next_wake_ms(engine, now_ms) <= now_ms) {
+        ok = batch_run(engine, err);
+    }
+    engine->last_turn_boot_ms = clock_boot_ms(engine->clock);
+    return ok;
+}
+
+void engine_stop_intake(struct engine *engine)
+{
+    engine->stopping = true;
+    queue_close(engine->inbox);
+    queue_wake(engine->inbox);
+}
+
+/* --- looking at it
+ * ------------------------------------------------------------ */
+
+size_t engine_running(const struct engine *engine)
+{
+    return engine->running;
+}
+
+bool engine_is_turning(const struct engine *engine)
+{
+    return engine->waiting ||
+           clock_boot_ms(engine->clock) - engine->last_turn_boot_ms <
+               HEALTHY_TURN_MS;
+}
+
+bool engine_is_accepting(const struct engine *engine)
+{
+    return !engine->stopping;
+}
+
+size_t engine_route_index(const struct engine *engine, struct slice name)
+{
+    for (size_t i = 0; i < engine->n_routes; i++) {
+        if (slice_eq(slice_of(engine->routes[i].conf.name), name)) {
+            return i;
+        }
+    }
+    return SIZE_MAX;
+}
+
+uint16_t engine_route_number(const struct engine *engine, size_t route)
+{
+    CHECK(route < engine->n_routes);
+    return engine->routes[route].number;
+}
+
+void engine_set_gauges(struct engine *engine)
+{
+    struct store_stats *stats = mem_new(1, sizeof *stats);
+    int64_t now_ms = store_now_ms(engine->store);
+
+    store_stats(engine->store, stats);
+    metric_set(METRIC_STORE_BYTES, 0, 0, (double)stats->bytes);
+    metric_set(METRIC_EFFECTIVE_RETENTION, 0, 0,
+               (double)stats->effective_retention_ms / 1000.0);
+    metric_set(METRIC_INBOX_ITEMS, 0, 0, (double)queue_length(engine->inbox));
+    for (size_t i = 0; i < engine->n_routes; i++) {
+        const struct route *route = &engine->routes[i];
+        int64_t due_ms = store_first_due(engine->store, route->number);
+
+        for (size_t state = RECORD_PENDING; state < RECORD_STATES; state++) {
+            metric_set(METRIC_EVENTS, i, state - RECORD_PENDING,
+                       (double)stats->counts[route->number][state]);
+        }
+        metric_set(METRIC_OLDEST_PENDING, i, 0,
+                   due_ms < now_ms ? (double)(now_ms - due_ms) / 1000.0 : 0);
+        metric_set(METRIC_BREAKER_OPEN, i, 0, route->unreachable ? 1 : 0);
+        metric_set(METRIC_ROUTE_PAUSED, i, 0,
+                   store_is_paused(engine->store, route->number) ? 1 : 0);
+    }
+    free(stats);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "engine/internal.h"
+
+enum { DEAD_DROPS_MAX = 64 };
+
+struct input event_input(struct engine *engine, enum input_kind kind)
+{
+    return (struct input){
+        .kind = kind,
+        .random = (uint32_t)engine->random(engine->random_self),
+        .epoch = engine->epoch,
+        .retry_after_ms = -1,
+    };
+}
+
+struct route *event_route(struct engine *engine,
+                          const struct store_entry *entry)
+{
+    for (size_t i = 0; i < engine->n_routes; i++) {
+        if (engine->routes[i].number == entry->record.route) {
+            return &engine->routes[i];
+        }
+    }
+    return NULL;
+}
+
+bool event_order_blocked(struct engine *engine, uint64_t order_key,
+                         const struct store_entry *entry, bool *blocked,
+                         struct err *err)
+{
+    struct store_entry first;
+
+    *blocked = false;
+    if (order_key == 0) {
+        return true;
+    }
+    switch (store_order_first(engine->store, order_key, &first, err)) {
+    case STORE_FOUND:
+        *blocked = first.origin != entry->origin;
+        return true;
+    case STORE_ABSENT:
+        return true;
+    case STORE_FAILED:
+        return false;
+    }
+    UNREACHABLE("every result of a look-up is handled");
+}
+
+/* Whether a move is worth a row. An event that succeeds at once writes none:
+ * the times in its record tell it all. */
+static bool is_history(enum move move, const struct record *record)
+{
+    switch (move) {
+    case MOVE_NONE:
+    case MOVE_RECEIVED:
+    case MOVE_HEARTBEAT:
+    case MOVE_REPEATED:
+    case MOVE_ORDER_FREE:
+    case MOVE_WOKEN:
+        return false;
+    case MOVE_STARTED:
+    case MOVE_SUCCEEDED:
+        return record->attempt > 1;
+    case MOVE_DEAD_ON_ARRIVAL:
+    case MOVE_FAILED:
+    case MOVE_RETRY:
+    case MOVE_UNCERTAIN:
+    case MOVE_CRASHED:
+    case MOVE_PROBE:
+    case MOVE_APPLIED:
+    case MOVE_NOT_APPLIED:
+    case MOVE_DEAD:
+    case MOVE_REPLAYED:
+    case MOVE_DISCARDED:
+    case MOVE_DISPUTED:
+    case MOVE_RERUN:
+    case MOVE_RESTORED:
+    case MOVE_PARKED:
+    case MOVE_MOVED:
+    case MOVE_SUPERSEDED:
+    case MOVE_DRIFTED:
+    case MOVE_RELEASED:
+        return true;
+    }
+    UNREACHABLE("every move is listed");
+}
+
+/* "status 503: transient, next try in 1.2s" */
+static void explain(const struct event_step *step, int64_t now_ms, char *out,
+                    size_t size)
+{
+    const struct record *record = &step->entry->record;
+    struct buf text = BUF_INIT;
+
+    if (step->detail != NULL && step->detail[0] != '\0') {
+        buf_printf(&text, "%s: ", step->detail);
+    }
+    buf_add_str(&text, step->decision.why);
+    if ((record->state == RECORD_PENDING ||
+         record->state == RECORD_UNCERTAIN) &&
+        record->due_ms != RECORD_NEVER && record->due_ms > now_ms) {
+        buf_add_str(&text, ", next try in ");
+        text_put_duration(&text, record->due_ms - now_ms);
+    }
+    (void)snprintf(out, size, "%s", buf_cstr(&text));
+    buf_free(&text);
+}
+
+static bool add_history(struct engine *engine, const struct event_step *step,
+                        enum move move, struct err *err)
+{
+    const struct record *record = &step->entry->record;
+    struct store_audit audit = {
+        .at_ms = engine->batch.now_ms,
+        .move = move,
+        .attempt = record->attempt,
+        .run = record->run,
+    };
+
+    if (!is_history(move, record)) {
+        return true;
+    }
+    if (step->actor != NULL) {
+        (void)snprintf(audit.actor, sizeof audit.actor, "%s", step->actor);
+    }
+    if (move != MOVE_STARTED) {
+        explain(step, audit.at_ms, audit.why, sizeof audit.why);
+    }
+    return store_add_audit(engine->store, step->entry, &audit, err);
+}
+
+/* The next event of the key may go, if the one before it let go of it. */
+static bool advance_order(struct engine *engine, uint64_t order_key,
+                          struct err *err)
+{
+    struct store_entry next;
+    struct event_step step;
+
+    switch (store_order_first(engine->store, order_key, &next, err)) {
+    case STORE_FAILED:
+        return false;
+    case STORE_ABSENT:
+        return true;
+    case STORE_FOUND:
+        break;
+    }
+    step = (struct event_step){
+        .route = event_route(engine, &next),
+        .entry = &next,
+        .input = event_input(engine, INPUT_ORDER_FREE),
+    };
+    if (step.route == NULL) {
+        return true;
+    }
+    step.decision = record_step(&next.record, &step.input,
+                                &step.route->conf.policy, engine->batch.now_ms);
+    return !step.decision.changed || store_put(engine->store, &next, err);
+}
+
+/* A route that prefers to lose its oldest dead letters to stopping. */
+static bool keep_dead_quota(struct engine *engine, const struct route *route,
+                            struct err *err)
+{
+    if (route->conf.on_dead_full != DEAD_FULL_DROP_OLDEST) {
+        return true;
+    }
+    for (int i = 0;
+         i < DEAD_DROPS_MAX && store_dead_bytes(engine->store, route->number) >
+                                   route->conf.max_dead_bytes;
+         i++) {
+        if (store_drop_oldest_dead(engine->store, route->number, err) ==
+            STORE_FAILED) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool event_step(struct engine *engine, struct event_step *step, struct err *err)
+{
+    struct store_entry *entry = step->entry;
+    const struct record before = entry->record;
+    const struct record *after = &entry->record;
+
+    step->decision =
+        record_step(&entry->record, &step->input, &step->route->conf.policy,
+                    engine->batch.now_ms);
+    CHECK(after->attempt >= before.attempt);
+    if (!step->decision.changed) {
+        return true;
+    }
+    engine->batch.dirty = true;
+    if (after->state == RECORD_DEAD && before.state != RECORD_DEAD) {
+        explain(step, engine->batch.now_ms, entry->text, sizeof entry->text);
+    }
+    if (!store_put(engine->store, entry, err) ||
+        !add_history(engine, step, step->decision.move, err) ||
+        !add_history(engine, step, step->decision.also, err)) {
+        return false;
+    }
+    if ((before.flags & RECORD_ORDERED) != 0 &&
+        (after->flags & RECORD_ORDERED) == 0 &&
+        !advance_order(engine, before.order_key, err)) {
+        return false;
+    }
+    if (!record_is_settled(after) || after->state == before.state) {
+        return true;
+    }
+    batch_note_settled(engine, step->route, entry);
+    return after->state != RECORD_DEAD ||
+           keep_dead_quota(engine, step->route, err);
+}

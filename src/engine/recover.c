@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "engine/internal.h"
+
+enum { RECOVERED_PER_COMMIT = 1024 };
+
+static bool handler_says_alive(const struct route *route,
+                               const struct identity *identity,
+                               uint32_t attempt)
+{
+    const struct handler *handler = &route->conf.handler;
+
+    return handler->ops != NULL && handler->ops->is_alive != NULL &&
+           handler->ops->is_alive(handler->self, identity->hash, attempt);
+}
+
+static bool is_adopted(const struct engine *engine,
+                       const struct store_entry *entry)
+{
+    for (const struct orphan *orphan = engine->orphans; orphan != NULL;
+         orphan = orphan->next) {
+        if (orphan->attempt == entry->record.attempt &&
+            slice_eq((struct slice){(const char *)orphan->identity.hash, 16},
+                     (struct slice){(const char *)entry->identity.hash, 16})) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void adopt(struct engine *engine, struct route *route,
+                  const struct store_entry *entry)
+{
+    struct orphan *orphan = mem_new(1, sizeof *orphan);
+
+    orphan->identity = entry->identity;
+    orphan->attempt = entry->record.attempt;
+    orphan->route = route;
+    orphan->kill_at_ms = entry->record.due_ms;
+    orphan->next = engine->orphans;
+    engine->orphans = orphan;
+    engine->orphans_look_ms = engine->batch.now_ms + ORPHAN_LOOK_MS;
+}
+
+static void tell(const struct store_entry *entry, const struct route *route,
+                 const char *message)
+{
+    struct log_line line;
+
+    if (log_begin(&line, LOG_WARN, "engine", message)) {
+        log_str(&line, "route", slice_of(route->conf.name));
+        log_str(&line, "id", store_entry_id(entry));
+        log_int(&line, "attempt", entry->record.attempt);
+        log_end(&line);
+    }
+}
+
+static bool crash(struct engine *engine, struct route *route,
+                  struct store_entry *entry, struct err *err)
+{
+    struct event_step step = {
+        .route = route,
+        .entry = entry,
+        .input = event_input(engine, INPUT_CRASHED),
+    };
+
+    tell(entry, route, "attempt cut short by a crash");
+    step.input.attempt = entry->record.attempt;
+    return event_step(engine, &step, err);
+}
+
+/* One transaction's worth of one route's unsettled events. */
+static bool recover_some(struct engine *engine, struct route *route,
+                         int64_t *due_ms, uint64_t *seq, bool *more,
+                         struct err *err)
+{
+    struct store_entry entry;
+
+    *more = true;
+    for (int i = 0; i < RECOVERED_PER_COMMIT; i++) {
+        switch (store_next_due(engine->store, route->number, RECORD_NEVER,
+                               due_ms, seq, &entry, err)) {
+        case STORE_FAILED:
+            return false;
+        case STORE_ABSENT:
+            *more = false;
+            return true;
+        case STORE_FOUND:
+            break;
+        }
+        if (entry.record.state != RECORD_RUNNING ||
+            entry.record.epoch == engine->epoch || is_adopted(engine, &entry)) {
+            continue;
+        }
+        if (handler_says_alive(route, &entry.identity, entry.record.attempt)) {
+            tell(&entry, route, "attempt of an earlier process still runs");
+            adopt(engine, route, &entry);
+        } else if (!crash(engine, route, &entry, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool recover_route(struct engine *engine, struct route *route,
+                          struct err *err)
+{
+    int64_t due_ms = INT64_MIN;
+    uint64_t seq = 0;
+    bool more = true;
+
+    while (more) {
+        engine->batch.now_ms = store_now_ms(engine->store);
+        engine->batch.dirty = false;
+        if (!store_begin(engine->store, err)) {
+            return false;
+        }
+        if (!recover_some(engine, route, &due_ms, &seq, &more, err)) {
+            store_abort(engine->store);
+            return false;
+        }
+        if (!engine->batch.dirty) {
+            store_abort(engine->store);
+        } else if (!store_commit(engine->store, err)) {
+            return false;
+        }
+    }
+    engine->batch.n_notes = 0;
+    return true;
+}
+
+bool recover_attempts(struct engine *engine, struct err *err)
+{
+    for (size_t i = 0; i < engine->n_routes; i++) {
+        if (!recover_route(engine, &engine->routes[i], err)) {
+            return err_wrap(err, "recover route \"%s\"",
+                            engine->routes[i].conf.name);
+        }
+    }
+    return true;
+}
+
+/* --- orphans
+ * ------------------------------------------------------------------ */
+
+static bool orphan_ended(struct engine *engine, const struct orphan *orphan,
+                         struct err *err)
+{
+    struct store_entry entry;
+
+    switch (
+        store_find_identity(engine->store, &orphan->identity, &entry, err)) {
+    case STORE_FAILED:
+        return false;
+    case STORE_ABSENT:
+        return true;
+    case STORE_FOUND:
+        break;
+    }
+    return crash(engine, orphan->route, &entry, err);
+}
+
+static bool is_gone(const struct engine *engine, const struct orphan *orphan)
+{
+    const struct handler *handler = &orphan->route->conf.handler;
+
+    if (!handler_says_alive(orphan->route, &orphan->identity,
+                            orphan->attempt)) {
+        return true;
+    }
+    if (engine->batch.now_ms >= orphan->kill_at_ms) {
+        handler->ops->kill(handler->self, orphan->identity.hash,
+                           orphan->attempt);
+    }
+    return false;
+}
+
+bool recover_orphans(struct engine *engine, struct err *err)
+{
+    struct orphan **at = &engine->orphans;
+
+    if (engine->batch.now_ms < engine->orphans_look_ms) {
+        return true;
+    }
+    while (*at != NULL) {
+        struct orphan *orphan = *at;
+
+        if (!is_gone(engine, orphan)) {
+            at = &orphan->next;
+            continue;
+        }
+        if (!orphan_ended(engine, orphan, err)) {
+            return false;
+        }
+        /* Should the batch be put off, the lease of the record brings it
+         * back: see recover_lapsed. */
+        *at = orphan->next;
+        free(orphan);
+    }
+    engine->orphans_look_ms = engine->orphans == NULL
+                                  ? RECORD_NEVER
+                                  : engine->batch.now_ms + ORPHAN_LOOK_MS;
+    return true;
+}
+
+/* A passed lease only says "look". Ours: the handler is late, and its
+ * time-out will come. An earlier process's: crashed, unless it is watched. */
+bool recover_lapsed(struct engine *engine, struct route *route,
+                    struct store_entry *entry, struct err *err)
+{
+    struct event_step step = {
+        .route = route,
+        .entry = entry,
+        .input = event_input(engine, INPUT_HEARTBEAT),
+    };
+
+    if (entry->record.epoch != engine->epoch && !is_adopted(engine, entry)) {
+        return crash(engine, route, entry, err);
+    }
+    step.input.attempt = entry->record.attempt;
+    return event_step(engine, &step, err);
+}
