@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "app/cli_internal.h"
+#include "app/config.h"
+#include "app/story.h"
+#include "app/worker.h"
+#include "base/check.h"
+#include "base/metrics.h"
+
+static json_t *lines_json(const struct buf *lines)
+{
+    struct slice rest = buf_slice(lines);
+    json_t *array = json_array();
+
+    while (rest.len > 0) {
+        size_t len = slice_find(rest, '\n');
+
+        (void)json_array_append_new(array,
+                                    story_text((struct slice){rest.data, len}));
+        rest = slice_from(rest, len < rest.len ? len + 1 : rest.len);
+    }
+    return array;
+}
+
+/* Loads; problems and warnings are told. */
+static bool load(const struct cli *cli, struct config **config, struct err *err)
+{
+    struct buf problems = BUF_INIT;
+    bool ok = config_load(config, cli_config_file(cli), &problems, err);
+
+    if (ok) {
+        cli_print_lines(cli, "warning: ", &(*config)->warnings);
+    } else {
+        cli_print_lines(cli, "", &problems);
+    }
+    buf_free(&problems);
+    return ok;
+}
+
+int cli_cmd_run(struct cli *cli)
+{
+    struct config *config;
+    struct err err;
+    bool ok;
+
+    if (!load(cli, &config, &err)) {
+        return cli_fail(cli, &err);
+    }
+    ok = worker_run(config, &err);
+    config_free(config);
+    return ok ? 0 : cli_fail(cli, &err);
+}
+
+/* --- check --------------------------------------------------------------- */
+
+static int check_json(struct cli *cli)
+{
+    struct buf problems = BUF_INIT;
+    struct config *config = NULL;
+    struct err err = {ERR_NONE, ""};
+    bool ok = config_load(&config, cli_config_file(cli), &problems, &err);
+    json_t *json = json_pack("{s:o, s:b, s:i, s:o, s:o}", "file",
+                             story_text(slice_of(cli_config_file(cli))), "ok",
+                             ok, "routes", ok ? (int)config->n_routes : 0,
+                             "problems", lines_json(&problems), "warnings",
+                             ok ? lines_json(&config->warnings) : json_array());
+
+    cli_print_json(cli, json);
+    json_decref(json);
+    config_free(config);
+    buf_free(&problems);
+    if (!ok) {
+        return cli_fail(cli, &err);
+    }
+    return cli_finish(cli);
+}
+
+int cli_cmd_check(struct cli *cli)
+{
+    struct buf text = BUF_INIT;
+    struct config *config;
+    struct err err;
+
+    if (cli->values[CLI_JSON] != NULL && cli->values[CLI_EFFECTIVE] == NULL) {
+        return check_json(cli);
+    }
+    if (!load(cli, &config, &err)) {
+        return cli_fail(cli, &err);
+    }
+    if (cli->values[CLI_EFFECTIVE] != NULL) {
+        config_write_effective(config, &text);
+    } else {
+        buf_printf(&text, "%s: ok, %zu %s\n", cli_config_file(cli),
+                   config->n_routes,
+                   config->n_routes == 1 ? "route" : "routes");
+    }
+    (void)fwrite(text.data, 1, text.len, cli->out);
+    buf_free(&text);
+    config_free(config);
+    return cli_finish(cli);
+}
+
+/* --- version, docs ------------------------------------------------------- */
+
+int cli_cmd_version(struct cli *cli)
+{
+    if (cli->values[CLI_JSON] != NULL) {
+        (void)fputs("{\"version\":\"" ONCED_VERSION "\"}\n", cli->out);
+    } else {
+        (void)fputs("onced " ONCED_VERSION "\n", cli->out);
+    }
+    return cli_finish(cli);
+}
+
+int cli_cmd_docs(struct cli *cli)
+{
+    static const struct {
+        const char *name;
+        void (*write)(struct buf *out);
+    } pages[] = {
+        {"config", config_write_docs},
+        {"schema", config_write_schema},
+        {"metrics", metrics_write_docs},
+    };
+    struct buf text = BUF_INIT;
+
+    for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
+        if (strcmp(pages[i].name, cli->words[0]) == 0) {
+            pages[i].write(&text);
+            (void)fwrite(text.data, 1, text.len, cli->out);
+            buf_free(&text);
+            return cli_finish(cli);
+        }
+    }
+    return cli_usage(cli, "there is no page %s", cli->words[0]);
+}

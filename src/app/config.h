@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The configuration: one JSON file with comments, read once at start.
+ *
+ * config_load reports every error of the file at once, each with its JSON
+ * pointer, and never prints a secret. What it returns is checked and
+ * complete: defaults are filled in, values from the environment and from
+ * files are read, paths are absolute. One table (options.h) holds every key
+ * with its type, default, range, help and the field below that it fills;
+ * docs/config.md and config/onced.schema.json are generated from it.
+ */
+#ifndef ONCED_APP_CONFIG_H
+#define ONCED_APP_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "core/outcome.h"
+#include "core/record.h"
+#include "engine/engine.h"
+#include "handler/exec.h"
+#include "handler/http.h"
+#include "handler/noop.h"
+#include "source/http.h"
+#include "source/value.h"
+#include "source/verify.h"
+
+struct config_strings {
+    char **items; /* n of them, and a NULL behind */
+    size_t n;
+};
+
+/* Names and values of a map, in the order of the file. */
+struct config_pairs {
+    const char *(*items)[2];
+    size_t n;
+};
+
+struct config_statuses {
+    uint16_t items[OUTCOME_STATUSES_MAX];
+    size_t n;
+    bool set; /* the key was there; its list may be empty */
+};
+
+/* "verify" as configured; `verifier` of the route is made from it. */
+struct config_verify {
+    char *algorithm, *header, *encoding, *prefix, *key_encoding;
+    struct config_strings signed_pieces;
+    bool has_timestamp;
+    char *timestamp_header, *timestamp_unit;
+    int64_t tolerance_ms; /* < 0: the scheme's default */
+    struct config_strings secrets;
+};
+
+enum config_handler {
+    CONFIG_HANDLER_NONE, /* retired route */
+    CONFIG_HANDLER_HTTP,
+    CONFIG_HANDLER_EXEC,
+    CONFIG_HANDLER_NOOP,
+};
+
+struct config_route {
+    char *name;
+    char *namespace;
+    bool retired;
+    struct policy policy;
+    struct outcome_rules rules;
+    struct store_retention retention;
+    uint64_t max_dead_bytes;
+    enum on_dead_full on_dead_full;
+    /* source.http */
+    bool has_source, has_http_source;
+    char *path;
+    struct config_strings methods;
+    struct config_strings allow;
+    uint64_t max_body_bytes;
+    char *public_url;          /* as the sender knows the path, or NULL */
+    struct verifier *verifier; /* NULL: "none" was spelled out */
+    bool has_verify;
+    char *verify_scheme;
+    struct config_verify verify;
+    struct value id, tenant, order_by;
+    uint16_t answer_status;
+    char *answer_body;
+    char *answer_content_type;
+    struct config_pairs answer_headers; /* without Content-Type */
+    /* handler */
+    bool has_handler, has_http, has_exec, has_noop;
+    enum config_handler handler; /* the one of the three that is there */
+    uint32_t concurrency;
+    uint64_t max_result_bytes;
+    struct config_pairs handler_headers, environment;
+    struct config_strings command, environment_lines; /* "NAME=value" */
+    struct config_statuses not_applied, final;
+    char *url, *cwd, *ca_file, *noop_delay;
+    struct http_handler_options http; /* strings owned by the config, like */
+    struct exec_handler_options exec; /* these; lease_dir: by worker */
+    struct noop_handler_options noop;
+};
+
+struct config_token {
+    char *name;
+    bool may_operate; /* role operate, else read */
+    char *secret;
+};
+
+struct config {
+    char *file;   /* absolute */
+    char *folder; /* of the file */
+    struct {
+        char *path;
+        uint64_t max_bytes;
+        int64_t retention_ms;
+    } store;
+    struct {
+        struct config_strings addresses;
+        uint64_t max_body_bytes;
+        int64_t request_timeout_ms;
+        uint32_t max_connections;
+        uint64_t max_in_flight_bytes; /* bodies held, all connections */
+        uint32_t threads;             /* 0: one per processor, at most 4 */
+        bool has_tls;
+        char *tls_certificate, *tls_key, *tls_client_ca;
+        struct config_strings trusted_proxies;
+    } listen;
+    struct {
+        uint32_t max_items;
+        uint64_t max_bytes;
+    } inbox;
+    struct {
+        char *socket;
+        char *address; /* NULL: TCP is not served */
+        struct config_token *tokens;
+        size_t n_tokens;
+    } admin;
+    struct {
+        enum log_level level;
+        enum log_format format;
+    } log;
+    int64_t shutdown_timeout_ms;
+    struct config_route *routes;
+    size_t n_routes;
+    struct buf warnings; /* lines for stderr: group-readable secret, … */
+};
+
+/* On failure `problems` gets one line per error ("/routes/0/id: …"), and err
+ * the summary; kind ERR_CONFIG, or ERR_NOT_FOUND when there is no file. */
+bool config_load(struct config **out, const char *path, struct buf *problems,
+                 struct err *err) MUST_CHECK;
+void config_free(struct config *config);
+
+/* What is in force, as JSON, secrets masked (`check --effective`). */
+void config_write_effective(const struct config *config, struct buf *out);
+
+/* Generated pages. */
+void config_write_docs(struct buf *out);   /* docs/config.md */
+void config_write_schema(struct buf *out); /* config/onced.schema.json */
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+#include "app/site.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/config_internal.h"
+#include "base/check.h"
+
+enum { SITE_FILE_MAX = 4 * 1024 * 1024 };
+
+static bool read_file(const char *path, struct buf *text, struct err *err)
+{
+    FILE *file = fopen(path, "re");
+    char part[4096];
+    size_t n;
+    bool ok;
+
+    if (file == NULL) {
+        return err_set(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_CONFIG,
+                       "cannot read %s: %s", path, strerror(errno));
+    }
+    while (text->len <= SITE_FILE_MAX &&
+           (n = fread(part, 1, sizeof part, file)) > 0) {
+        buf_add(text, part, n);
+    }
+    ok = ferror(file) == 0 && text->len <= SITE_FILE_MAX;
+    (void)fclose(file); /* it was only read */
+    return ok || err_set(err, ERR_CONFIG, "cannot read %s", path);
+}
+
+/* The folder of the file, a real path. */
+static char *folder_of(const char *path)
+{
+    char *folder = mem_strdup(path);
+    char *slash = strrchr(folder, '/');
+    char *real;
+
+    if (slash == NULL) {
+        real = realpath(".", NULL);
+    } else {
+        slash[slash == folder ? 1 : 0] = '\0';
+        real = realpath(folder, NULL);
+    }
+    free(folder);
+    return real;
+}
+
+/* What stands in the file, or the default of the table; NULL where there is
+ * neither. */
+static json_t *value_of(const json_t *root, const char *section,
+                        const char *key)
+{
+    json_t *value = json_object_get(json_object_get(root, section), key);
+    const struct option *parent = option_find(&options_root, section);
+    const struct option *option;
+
+    CHECK(parent != NULL);
+    option = option_find(parent->section, key);
+    CHECK(option != NULL);
+    if (value == NULL && option->preset != NULL) {
+        return json_loads(option->preset, JSON_DECODE_ANY, NULL);
+    }
+    return json_incref(value);
+}
+
+/* NULL where it is not there, or wrong. */
+static char *path_of(struct config_reading *reading, const json_t *root,
+                     const char *section, const char *key)
+{
+    json_t *value = value_of(root, section, key);
+    size_t outer = config_enter(reading, section);
+    char *text = NULL, *path = NULL;
+
+    (void)config_enter(reading, key);
+    if (value != NULL) {
+        text = config_value_text(reading, value, CONFIG_PLAIN);
+    }
+    if (text != NULL) {
+        path = config_value_path(reading, slice_of(text));
+    }
+    config_leave(reading, outer);
+    json_decref(value);
+    free(text);
+    return path;
+}
+
+static bool find_paths(struct config_reading *reading, struct site *site,
+                       struct err *err)
+{
+    struct buf socket = BUF_INIT;
+    struct buf *problems = reading->problems;
+    size_t before = problems->len;
+
+    site->store = path_of(reading, site->root, "store", "path");
+    site->socket = path_of(reading, site->root, "admin", "socket");
+    if (problems->len > before) {
+        return err_set(err, ERR_CONFIG, "%.*s",
+                       (int)(problems->len - before - 1),
+                       problems->data + before);
+    }
+    if (site->socket == NULL) {
+        buf_printf(&socket, "%s/admin.sock", site->store);
+        site->socket = mem_dup(buf_slice(&socket));
+        buf_free(&socket);
+    }
+    return true;
+}
+
+bool site_open(struct site *out, const char *path, struct err *err)
+{
+    struct buf text = BUF_INIT, problems = BUF_INIT;
+    struct config config = {.folder = folder_of(path)};
+    struct config_reading reading = {.config = &config, .problems = &problems};
+    bool ok = false;
+
+    *out = (struct site){.root = NULL};
+    if (!read_file(path, &text, err)) {
+        goto out;
+    }
+    buf_reserve(&text, 1); /* an empty file has no memory yet */
+    out->root = config_text_parse(&reading, path, &text);
+    if (out->root == NULL) {
+        problems.len = slice_find(buf_slice(&problems), '\n');
+        (void)err_set(err, ERR_CONFIG, "%s", buf_cstr(&problems));
+        goto out;
+    }
+    ok = find_paths(&reading, out, err);
+out:
+    buf_free(&reading.pointer);
+    buf_free(&config.warnings);
+    buf_free(&problems);
+    buf_free(&text);
+    free(config.folder);
+    if (!ok) {
+        site_close(out);
+    }
+    return ok;
+}
+
+void site_close(struct site *site)
+{
+    free(site->socket);
+    free(site->store);
+    json_decref(site->root);
+    *site = (struct site){.root = NULL};
+}
+
+const char *site_namespace(const struct site *site, const char *route)
+{
+    const json_t *entry;
+    size_t i;
+
+    json_array_foreach(json_object_get(site->root, "routes"), i, entry)
+    {
+        const char *name = json_string_value(json_object_get(entry, "name"));
+        const json_t *namespace = json_object_get(entry, "namespace");
+
+        if (name != NULL && strcmp(name, route) == 0) {
+            return namespace == NULL ? name : json_string_value(namespace);
+        }
+    }
+    return NULL;
+}

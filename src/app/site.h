@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the worker of a configuration file and its store are found. Reads
+ * only what is needed for that, so that an operator needs none of the secrets
+ * that the worker has, and so that a mistake elsewhere in the file does not
+ * keep anybody from looking at what runs.
+ */
+#ifndef ONCED_APP_SITE_H
+#define ONCED_APP_SITE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+
+struct site {
+    char *socket; /* of the admin API */
+    char *store;  /* folder */
+    json_t *root; /* the whole file */
+};
+
+/* ERR_NOT_FOUND: no such file; ERR_CONFIG: it cannot be understood. */
+bool site_open(struct site *out, const char *path, struct err *err) MUST_CHECK;
+void site_close(struct site *site); /* fine on a zeroed one */
+
+/* The namespace of a route; NULL where the route is not configured. */
+const char *site_namespace(const struct site *site, const char *route);
+
+#endif
