@@ -7,7 +7,7 @@
 _Noreturn void check_failed(const char *what, const char *file, int line,
                             const char *function)
 {
-    fprintf(stderr, "onced: check failed: %s (%s:%d, %s)\n", what, file, line,
-            function);
+    (void)fprintf(stderr, "onced: check failed: %s (%s:%d, %s)\n", what, file,
+                  line, function);
     abort();
 }
