@@ -385,11 +385,25 @@ static void free_worker(struct worker *worker)
 /* --- running
  * ------------------------------------------------------------------------ */
 
+/* A page of the mapped store could not be read: a bad sector, or somebody
+ * cut the file. Nothing can be trusted to go on. */
+static void on_bus_error(int number)
+{
+    static const char text[] =
+        "onced: SIGBUS: the store's file could not be read, ending at once\n";
+    ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);
+
+    (void)ignored;
+    (void)number;
+    _exit(ERR_IO);
+}
+
 /* Every thread that is started later inherits the mask: signals come to the
  * calling thread alone, when it asks for them. */
 static void block_signals(sigset_t *signals)
 {
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    const struct sigaction bus_error = {.sa_handler = on_bus_error};
 
     sigemptyset(signals);
     sigaddset(signals, SIGTERM);
@@ -397,6 +411,7 @@ static void block_signals(sigset_t *signals)
     sigaddset(signals, SIGHUP);
     CHECK(pthread_sigmask(SIG_BLOCK, signals, NULL) == 0);
     CHECK(sigaction(SIGPIPE, &ignore, NULL) == 0);
+    CHECK(sigaction(SIGBUS, &bus_error, NULL) == 0);
 }
 
 static bool start_worker(struct worker *worker, struct err *err)

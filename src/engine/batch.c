@@ -12,25 +12,43 @@
 
 /* Results first: they free slots. Commands and what is due come before new
  * deliveries, so that nothing older is overtaken. */
+static bool decide_results(struct engine *engine, struct err *err)
+{
+    for (struct queue_item *item = engine->batch.results.head; item != NULL;
+         item = item->next) {
+        if (!attempt_apply_result(engine, (struct attempt *)item, err)) {
+            return false;
+        }
+    }
+    return recover_orphans(engine, err);
+}
+
+static bool decide_commands(struct engine *engine, struct err *err)
+{
+    for (struct queue_item *item = engine->batch.commands.head; item != NULL;
+         item = item->next) {
+        struct command *command = (struct command *)item;
+
+        if (command->kind != COMMAND_READ &&
+            !command_apply(engine, command, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool decide_all(struct engine *engine, struct err *err)
 {
     struct batch *batch = &engine->batch;
     struct queue_item *item;
 
-    for (item = batch->results.head; item != NULL; item = item->next) {
-        if (!attempt_apply_result(engine, (struct attempt *)item, err)) {
-            return false;
-        }
-    }
-    if (!recover_orphans(engine, err)) {
+    if (!batch->waits_for_room && !decide_results(engine, err)) {
         return false;
     }
-    for (item = batch->commands.head; item != NULL; item = item->next) {
-        if (!command_apply(engine, (struct command *)item, err)) {
-            return false;
-        }
+    if (!decide_commands(engine, err)) {
+        return false;
     }
-    if (!due_apply(engine, err)) {
+    if (!batch->waits_for_room && !due_apply(engine, err)) {
         return false;
     }
     for (item = batch->deliveries.head; item != NULL; item = item->next) {
@@ -48,6 +66,10 @@ static bool ride_along(struct engine *engine, struct err *err)
     bool wanted =
         engine->maintenance_waits || batch->now_ms >= engine->housekeeping_ms;
 
+    /* Where room is short, what cannot wait goes first, and alone. */
+    if (batch->waits_for_room || (engine->is_tight && batch->dirty)) {
+        return true;
+    }
     if (batch->dirty || batch->now_ms >= repeats_due_ms(engine->repeats)) {
         if (!repeats_flush(engine, err)) {
             return false;
@@ -77,9 +99,56 @@ static void release_results(struct batch *batch)
     }
 }
 
-static void release_commands(struct batch *batch)
+static bool has_reads(const struct batch *batch)
 {
-    struct queue_item *item = batch->commands.head;
+    for (const struct queue_item *item = batch->commands.head; item != NULL;
+         item = item->next) {
+        if (((const struct command *)item)->kind == COMMAND_READ) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Reads come behind the commit, in a transaction of their own: they show what
+ * is durable, and nothing else; and a batch that is put off does not keep
+ * them. */
+static void answer_reads(struct engine *engine)
+{
+    struct err err = {ERR_NONE, ""};
+    bool ok;
+
+    if (!has_reads(&engine->batch)) {
+        return;
+    }
+    ok = store_begin(engine->store, &err);
+    for (struct queue_item *item = engine->batch.commands.head; item != NULL;
+         item = item->next) {
+        struct command *command = (struct command *)item;
+
+        if (command->kind != COMMAND_READ) {
+            continue;
+        }
+        if (!ok || !command_apply(engine, command, &err)) {
+            command->status = COMMAND_BUSY;
+            command->why = "the store could not be read";
+        }
+    }
+    if (ok) {
+        store_abort(engine->store);
+    }
+    if (err.kind != ERR_NONE) {
+        log_error("engine", "read for an operator", &err);
+    }
+}
+
+static void release_commands(struct engine *engine)
+{
+    struct batch *batch = &engine->batch;
+    struct queue_item *item;
+
+    answer_reads(engine);
+    item = batch->commands.head;
 
     batch->commands.head = NULL;
     batch->commands.tail = &batch->commands.head;
@@ -202,7 +271,9 @@ static void release(struct engine *engine)
     if (batch->now_ms >= engine->housekeeping_ms) {
         engine->housekeeping_ms = batch->now_ms + HOUSEKEEPING_MS;
     }
-    release_results(batch);
+    if (!batch->waits_for_room) {
+        release_results(batch);
+    }
     release_deliveries(batch);
     batch->starts = NULL;
     batch->starts_tail = &batch->starts;
@@ -212,7 +283,7 @@ static void release(struct engine *engine)
         attempt_start(engine, job);
         job = next;
     }
-    release_commands(batch);
+    release_commands(engine);
 }
 
 /* --- when there is no room
@@ -227,6 +298,7 @@ static void abandon(struct engine *engine, const struct err *why)
 
     log_error("engine", "no room in the store, batch put off", why);
     engine->no_room_until_ms = batch->now_ms + NO_ROOM_RETRY_MS;
+    engine->is_tight = true;
     for (size_t i = 0; i < engine->n_routes; i++) {
         struct route *route = &engine->routes[i];
 
@@ -254,7 +326,7 @@ static void abandon(struct engine *engine, const struct err *why)
         command->why = "there is no room in the store now";
     }
     release_deliveries(batch);
-    release_commands(batch);
+    release_commands(engine);
 }
 
 /* --- one batch
@@ -281,6 +353,7 @@ static bool commit(struct engine *engine, struct err *err)
                    (double)(clock_boot_ms(engine->clock) - start_ms) / 1000.0);
     metric_observe(METRIC_BATCH_ITEMS, 0, (double)items);
     repeats_flushed(engine->repeats);
+    engine->is_tight = false;
     return true;
 }
 
@@ -291,8 +364,8 @@ bool batch_run(struct engine *engine, struct err *err)
     bool ok;
 
     batch->dirty = false;
-    batch->full = batch->now_ms < engine->no_room_until_ms ||
-                  store_is_full(engine->store);
+    batch->waits_for_room = batch->now_ms < engine->no_room_until_ms;
+    batch->full = batch->waits_for_room || store_is_full(engine->store);
     ok = store_begin(engine->store, &why);
     if (ok && (!decide_all(engine, &why) || !ride_along(engine, &why))) {
         store_abort(engine->store);

@@ -212,21 +212,15 @@ static int64_t next_wake_ms(const struct engine *engine, int64_t now_ms)
 {
     int64_t wake = engine->housekeeping_ms;
 
-    if (engine->maintenance_waits) {
-        return now_ms;
+    if (now_ms < engine->no_room_until_ms) {
+        return engine->no_room_until_ms;
     }
-    if (engine->batch.results.head != NULL) {
-        wake = earlier(wake, engine->no_room_until_ms);
+    if (engine->maintenance_waits || engine->batch.results.head != NULL) {
+        return now_ms;
     }
     wake = earlier(wake, engine->orphans_look_ms);
     wake = earlier(wake, repeats_due_ms(engine->repeats));
     return earlier(wake, due_next_ms(engine));
-}
-
-static bool has_items(const struct batch *batch)
-{
-    return batch->commands.head != NULL || batch->deliveries.head != NULL ||
-           batch->results.head != NULL;
 }
 
 bool engine_turn(struct engine *engine, int64_t wait_ms, struct err *err)
@@ -252,7 +246,9 @@ bool engine_turn(struct engine *engine, int64_t wait_ms, struct err *err)
     if (engine->stopping) {
         repeats_hurry(engine->repeats);
     }
-    if (has_items(&engine->batch) || next_wake_ms(engine, now_ms) <= now_ms) {
+    if (engine->batch.commands.head != NULL ||
+        engine->batch.deliveries.head != NULL ||
+        next_wake_ms(engine, now_ms) <= now_ms) {
         ok = batch_run(engine, err);
     }
     engine->last_turn_boot_ms = clock_boot_ms(engine->clock);

@@ -90,8 +90,9 @@ struct batch {
     struct job *starts, **starts_tail;
     struct note *notes;
     size_t n_notes, cap_notes;
-    bool dirty; /* something was put: a commit is needed */
-    bool full;  /* no room for new events */
+    bool dirty;          /* something was put: a commit is needed */
+    bool full;           /* no room for new events */
+    bool waits_for_room; /* a batch was put off: results wait, nothing starts */
 };
 
 struct engine {
@@ -110,6 +111,7 @@ struct engine {
     int64_t housekeeping_ms;  /* likewise */
     int64_t no_room_until_ms; /* likewise: refuse new events till then */
     bool maintenance_waits;   /* store_maintain has another step */
+    bool is_tight;            /* the last batch found no room */
     size_t running;           /* attempts in flight, all routes */
     atomic_bool stopping;
     atomic_bool waiting;

@@ -286,7 +286,7 @@ void http_delivery_decide(struct http_request *request)
         request->is_accepted = true;
         return;
     case DELIVERY_MISMATCH:
-        (void)http_request_refuse(request, 409, HTTP_CONFLICT,
+        (void)http_request_refuse(request, 422, HTTP_CONFLICT,
                                   "an event of this id came before, with other "
                                   "content");
         return;

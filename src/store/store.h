@@ -104,7 +104,8 @@ bool store_commit(struct store *store, struct err *err) MUST_CHECK;
 void store_abort(struct store *store);
 
 /* True when the quota or the disk leaves no room for new events; what
- * settles known ones still goes. Looked at once a second; cheap. */
+ * settles known ones still goes, into blocks that are allocated ahead. Call it
+ * before each batch: the quota is looked at once a second. */
 bool store_is_full(struct store *store);
 
 /* --- records; inside the transaction ------------------------------------ */

@@ -53,6 +53,7 @@ bool store_db_fail(struct store *store, int rc, const char *what,
     }
     if (rc == MDB_MAP_FULL || rc == MDB_TXN_FULL || is_disk_full(store, rc)) {
         store->journal.no_room = true;
+        store_space_refused(store);
         return err_set(err, ERR_AGAIN, "%s: %s", what, mdb_strerror(rc));
     }
     return err_set(err, kind_of(rc), "%s: %s", what, mdb_strerror(rc));

@@ -57,9 +57,27 @@ static bool make_directory(const char *path, struct err *err)
     return errno == EEXIST || fail(err, "create", path);
 }
 
+/* The folder, and those above it that are missing. */
+static bool make_directories(const char *path, struct err *err)
+{
+    char *copy = mem_strdup(path);
+    bool ok = true;
+
+    for (char *at = copy + 1; ok && *at != '\0'; at++) {
+        if (*at == '/') {
+            *at = '\0';
+            ok = make_directory(copy, err);
+            *at = '/';
+        }
+    }
+    ok = ok && make_directory(copy, err);
+    free(copy);
+    return ok;
+}
+
 static bool open_directory(struct store *store, struct err *err)
 {
-    if (store->options.create && !make_directory(store->path, err)) {
+    if (store->options.create && !make_directories(store->path, err)) {
         return false;
     }
     store->dir_fd = open(store->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -140,8 +158,21 @@ uint64_t store_files_reserve_bytes(const struct store *store)
 {
     uint64_t part = store->options.max_bytes / 64;
 
-    part = part < MIB ? MIB : part;
+    part = part < 2 * (uint64_t)MIB ? 2 * (uint64_t)MIB : part;
     return part > 64 * (uint64_t)MIB ? 64 * (uint64_t)MIB : part;
+}
+
+bool store_files_allocate(const struct store *store, uint64_t bytes)
+{
+    int fd, rc = mdb_env_get_fd(store->env, &fd);
+
+    CHECK(rc == 0);
+    if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0) {
+        return true;
+    }
+    /* A file system that cannot allocate ahead: what is free must do. */
+    return errno == EOPNOTSUPP &&
+           store_files_free_bytes(store) >= store_files_reserve_bytes(store);
 }
 
 bool store_files_exist(const struct store *store)
@@ -180,12 +211,31 @@ static bool close_on_exec(MDB_env *env, struct err *err)
            fail(err, "set close-on-exec of", "data.mdb");
 }
 
+/* LMDB takes an empty file for a new one, and would begin a store in it. */
+static bool is_not_empty(const char *path, struct err *err)
+{
+    struct buf name = BUF_INIT;
+    struct stat file;
+    int rc;
+
+    buf_printf(&name, "%s/data.mdb", path);
+    rc = stat(buf_cstr(&name), &file);
+    buf_free(&name);
+    if (rc != 0) {
+        return errno == ENOENT || fail(err, "stat", "data.mdb");
+    }
+    return file.st_size > 0 || err_set(err, ERR_DATA, "data.mdb is empty");
+}
+
 bool store_files_open_env(struct store *store, const char *path, MDB_env **env,
                           struct err *err)
 {
     int rc;
 
     *env = NULL;
+    if (!is_not_empty(path, err)) {
+        return false;
+    }
     rc = mdb_env_create(env);
     if (rc == 0) {
         rc = open_env(store, *env, path);

@@ -130,8 +130,10 @@ struct store_clock {
 
 struct store_space {
     int64_t looked_boot_ms;
-    bool looked, full;
+    int64_t refused_boot_ms;
+    bool looked, quota_spent, disk_full, refused;
     uint64_t bytes;
+    uint64_t allocated; /* of data.mdb, from its start; see keep_headroom */
 };
 
 struct store {
@@ -205,6 +207,9 @@ bool store_files_check_size(struct store *store, struct err *err) MUST_CHECK;
 /* Free on the disk, and how much of it is left alone. */
 uint64_t store_files_free_bytes(const struct store *store);
 uint64_t store_files_reserve_bytes(const struct store *store);
+/* Allocates the first `bytes` of data.mdb, holes and what lies behind its end
+ * included; its size stays. */
+bool store_files_allocate(const struct store *store, uint64_t bytes);
 
 /* --- store_db.c: LMDB calls with our errors ----------------------------- */
 
@@ -513,5 +518,7 @@ int64_t store_clock_expiry_ms(const struct store *store);
 
 /* Pages of one table, in bytes. */
 uint64_t store_space_of(MDB_txn *txn, MDB_dbi dbi);
+/* A write found no room: that counts as a look. */
+void store_space_refused(struct store *store);
 
 #endif

@@ -55,7 +55,7 @@ static uint64_t look(struct store *store)
     return bytes;
 }
 
-static void look_again(struct store *store)
+static void look_at_quota(struct store *store)
 {
     struct store_space *space = &store->space;
     int64_t now_ms = clock_boot_ms(store->options.clock);
@@ -66,15 +66,81 @@ static void look_again(struct store *store)
     space->looked = true;
     space->looked_boot_ms = now_ms;
     space->bytes = look(store);
-    space->full =
-        space->bytes >= store->options.max_bytes ||
-        store_files_free_bytes(store) < store_files_reserve_bytes(store);
+    space->quota_spent = space->bytes >= store->options.max_bytes;
+}
+
+static uint64_t file_bytes_used(const struct store *store)
+{
+    MDB_envinfo info;
+    MDB_stat stat;
+    int rc = mdb_env_info(store->env, &info);
+
+    CHECK(rc == 0);
+    rc = mdb_env_stat(store->env, &stat);
+    CHECK(rc == 0);
+    return ((uint64_t)info.me_last_pgno + 1) * stat.ms_psize;
+}
+
+static bool extend(struct store *store, uint64_t bytes)
+{
+    if (!store_files_allocate(store, bytes)) {
+        return false;
+    }
+    store->space.allocated = bytes;
+    return true;
+}
+
+/* What settles known events must find room on a disk that somebody else has
+ * filled, so blocks for it are allocated ahead, behind the end of the file.
+ * LMDB leaves holes, too: pages that were given back before they were written.
+ * Where no more can be had, new events may use what is free inside the file,
+ * and must leave the reserve. */
+static void keep_headroom(struct store *store)
+{
+    struct store_space *space = &store->space;
+    uint64_t reserve = store_files_reserve_bytes(store);
+    uint64_t used = file_bytes_used(store);
+
+    if (used + reserve <= space->allocated ||
+        extend(store, used + 2 * reserve) || extend(store, used + reserve)) {
+        space->disk_full = false;
+        return;
+    }
+    if (space->allocated < used) {
+        space->allocated = used;
+    }
+    space->disk_full = look(store) + reserve > space->allocated;
+}
+
+static void look_again(struct store *store)
+{
+    look_at_quota(store);
+    if (!store->options.read_only) {
+        keep_headroom(store);
+    }
+}
+
+void store_space_refused(struct store *store)
+{
+    store->space.refused_boot_ms = clock_boot_ms(store->options.clock);
+    store->space.refused = true;
+}
+
+static bool is_full(struct store *store)
+{
+    struct store_space *space = &store->space;
+    int64_t now_ms = clock_boot_ms(store->options.clock);
+
+    if (space->refused && now_ms - space->refused_boot_ms >= LOOK_EVERY_MS) {
+        space->refused = false;
+    }
+    return space->quota_spent || space->disk_full || space->refused;
 }
 
 bool store_is_full(struct store *store)
 {
     look_again(store);
-    return store->space.full;
+    return is_full(store);
 }
 
 /* How far back ids are really remembered: less than configured for a while
@@ -110,7 +176,7 @@ void store_stats(struct store *store, struct store_stats *out)
     look_again(store);
     out->bytes = store->space.bytes;
     out->max_bytes = store->options.max_bytes;
-    out->full = store->space.full;
+    out->full = is_full(store);
     out->effective_retention_ms = effective_retention_ms(store);
     for (uint32_t n = store->state.first_gen; n <= store->state.last_gen; n++) {
         add_counts(store, n, out);

@@ -180,7 +180,7 @@ Test(http, every_result_has_its_answer)
     } rows[] = {
         {DELIVERY_ACCEPTED, 202, "accepted", false},
         {DELIVERY_DUPLICATE, 200, "duplicate", false},
-        {DELIVERY_MISMATCH, 409, "conflict", false},
+        {DELIVERY_MISMATCH, 422, "conflict", false},
         {DELIVERY_NO_ROOM, 503, "refused", true},
         {DELIVERY_STOPPING, 503, "refused", true},
         {DELIVERY_STOPPED_ROUTE, 503, "refused", true},
@@ -200,11 +200,11 @@ Test(http, refusals_are_problem_details)
 {
     start();
     engine_set(fixture.engine, false, false, DELIVERY_MISMATCH);
-    cr_assert_eq(ask(SIMPLE), 409);
+    cr_assert_eq(ask(SIMPLE), 422);
     cr_assert(head_has("Content-Type", "application/problem+json"));
     cr_assert_str_eq(buf_cstr(&reply.body),
-                     "{\"type\":\"about:blank\",\"title\":\"Conflict\","
-                     "\"status\":409,\"detail\":\"an event of this id came "
+                     "{\"type\":\"about:blank\",\"title\":\"Unprocessable Content\","
+                     "\"status\":422,\"detail\":\"an event of this id came "
                      "before, with other content\"}\n");
 }
 
@@ -462,7 +462,7 @@ Test(http, a_refusal_after_stop_intake_ends_its_connection_too)
     http_source_stop_intake(fixture.source);
     engine_set(fixture.engine, false, false, DELIVERY_MISMATCH);
     client_read(&client, &reply);
-    cr_assert_eq(reply.status, 409);
+    cr_assert_eq(reply.status, 422);
     cr_assert(head_has("Connection", "close"));
     cr_assert(client_is_at_end(&client));
 }

@@ -152,6 +152,38 @@ Test(store_open, garbage_and_a_file_cut_short_are_refused)
     fixture_end(&f);
 }
 
+/* LMDB would take it for a new one and answer that nothing was ever seen. */
+Test(store_open, an_empty_file_is_refused_and_left_alone)
+{
+    struct fixture f;
+    char path[PATH_MAX + 16];
+    struct stat info;
+
+    fixture_prepare(&f);
+    (void)snprintf(path, sizeof path, "%s/data.mdb", f.dir);
+    cr_assert_eq(mknod(path, S_IFREG | 0600, 0), 0);
+    expect_refused(&f, ERR_DATA, "empty");
+    f.options.read_only = true;
+    expect_refused(&f, ERR_DATA, "empty");
+    cr_assert_eq(stat(path, &info), 0);
+    cr_assert_eq(info.st_size, 0);
+    fixture_end(&f);
+}
+
+Test(store_open, makes_the_folders_above_it)
+{
+    struct fixture f;
+    char path[PATH_MAX + 16];
+
+    fixture_prepare(&f);
+    (void)snprintf(path, sizeof path, "%s/a/b/store", f.dir);
+    f.options.path = path;
+    fixture_open(&f);
+    cr_assert_eq(mode_of(f.dir, "a"), 0700);
+    cr_assert_eq(mode_of(f.dir, "a/b/store"), 0700);
+    fixture_end(&f);
+}
+
 /* Whatever LMDB and we open must not end up in a handler process. */
 Test(store_open, every_descriptor_is_closed_on_exec)
 {
