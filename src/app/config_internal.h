@@ -105,7 +105,7 @@ void config_check_headers(struct config_reading *reading, const char *member,
 
 /* Notes what is wrong with a URL. */
 void config_check_url(struct config_reading *reading, const char *member,
-                      const char *url);
+                      const char *text);
 
 /* --- config_memory.c, config_print.c ------------------------------------- */
 

@@ -222,6 +222,7 @@ static const struct option admin_options[] = {
              "token, `/v1`."},
     {.key = "tokens",
      .type = OPTION_OBJECTS,
+     /* NOLINTNEXTLINE(bugprone-sizeof-expression): of the pointer */
      FIELD(admin.tokens),
      .section = &token_section,
      .item_size = sizeof(struct config_token),
@@ -298,6 +299,7 @@ static const struct option root_options[] = {
     {.key = "routes",
      .type = OPTION_OBJECTS,
      .flags = OPTION_REQUIRED,
+     /* NOLINTNEXTLINE(bugprone-sizeof-expression): of the pointer */
      FIELD(routes),
      .section = &options_route,
      .item_size = sizeof(struct config_route),

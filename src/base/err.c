@@ -64,31 +64,29 @@ static void set_text_of(struct err *err, const char *format, ...)
     va_end(args);
 }
 
-bool err_set(struct err *err, enum err_kind kind, const char *format, ...)
+void err_set_text(struct err *err, enum err_kind kind, const char *format, ...)
 {
     va_list args;
 
     if (err == NULL) {
-        return false;
+        return;
     }
     va_start(args, format);
     set_text(err, format, args);
     va_end(args);
     err->kind = kind;
-    return false;
 }
 
-bool err_wrap(struct err *err, const char *format, ...)
+void err_wrap_text(struct err *err, const char *format, ...)
 {
     struct err context;
     va_list args;
 
     if (err == NULL) {
-        return false;
+        return;
     }
     va_start(args, format);
     set_text(&context, format, args);
     va_end(args);
     set_text_of(err, "%s: %s", context.text, err->text);
-    return false;
 }

@@ -34,13 +34,17 @@ struct err {
     char text[512]; /* one line, without newline; longer texts are cut */
 };
 
-/* Sets kind and text. Returns false always: `return err_set(err, ...)`.
- * `err` may be NULL: the caller does not want the text. */
-bool err_set(struct err *err, enum err_kind kind, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* Sets kind and text. `err` may be NULL: the caller does not want the text.
+ * Both are false as expressions: `return err_set(err, ...)`; as macros, so
+ * that compilers and analyzers know it, too. */
+#define err_set(...) (err_set_text(__VA_ARGS__), false)
 
-/* Puts "context: " before the text, keeps the kind. Returns false always. */
-bool err_wrap(struct err *err, const char *format, ...)
+/* Puts "context: " before the text, keeps the kind. */
+#define err_wrap(...) (err_wrap_text(__VA_ARGS__), false)
+
+void err_set_text(struct err *err, enum err_kind kind, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void err_wrap_text(struct err *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -156,6 +156,7 @@ static void release_commands(struct engine *engine)
         struct queue_item *next = item->next;
         struct command *command = (struct command *)item;
 
+        command_tell(engine, command);
         command->done(command);
         item = next;
     }
@@ -366,6 +367,10 @@ bool batch_run(struct engine *engine, struct err *err)
     batch->dirty = false;
     batch->waits_for_room = batch->now_ms < engine->no_room_until_ms;
     batch->full = batch->waits_for_room || store_is_full(engine->store);
+    if (batch->full &&
+        engine->housekeeping_ms > batch->now_ms + NO_ROOM_RETRY_MS) {
+        engine->housekeeping_ms = batch->now_ms + NO_ROOM_RETRY_MS;
+    }
     ok = store_begin(engine->store, &why);
     if (ok && (!decide_all(engine, &why) || !ride_along(engine, &why))) {
         store_abort(engine->store);

@@ -159,11 +159,11 @@ static bool change_event(struct engine *engine, struct command *command,
            keep_result(engine, command, entry, err);
 }
 
-static void tell(const struct engine *engine, const struct command *command)
+void command_tell(const struct engine *engine, const struct command *command)
 {
     struct log_line line;
 
-    if (command->kind == COMMAND_READ ||
+    if (command->kind == COMMAND_READ || command->kind == COMMAND_FLUSH ||
         !log_begin(&line, LOG_INFO, "engine", "operator's order")) {
         return;
     }
@@ -201,8 +201,6 @@ static bool on_event(struct engine *engine, struct command *command,
 bool command_apply(struct engine *engine, struct command *command,
                    struct err *err)
 {
-    bool ok;
-
     if (command->kind == COMMAND_READ && command->route == SIZE_MAX) {
         command->read(command->ctx, engine->store, NULL);
         return settle(command, COMMAND_DONE, "read");
@@ -213,12 +211,7 @@ bool command_apply(struct engine *engine, struct command *command,
     }
     CHECK(command->route < engine->n_routes);
     if (command->kind == COMMAND_PAUSE || command->kind == COMMAND_RESUME) {
-        ok = set_paused(engine, command, err);
-    } else {
-        ok = on_event(engine, command, err);
+        return set_paused(engine, command, err);
     }
-    if (ok) {
-        tell(engine, command);
-    }
-    return ok;
+    return on_event(engine, command, err);
 }

@@ -171,6 +171,8 @@ void breaker_fold(struct engine *engine, struct route *route);
 /* command.c */
 bool command_apply(struct engine *engine, struct command *command,
                    struct err *err) MUST_CHECK;
+/* The log's line, when the order is durable or refused. */
+void command_tell(const struct engine *engine, const struct command *command);
 
 /* repeats.c: deliveries and drifts of known events, counted in memory until
  * a commit takes them along (at most a second later). */

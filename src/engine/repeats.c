@@ -8,7 +8,11 @@
 #include "base/check.h"
 #include "engine/internal.h"
 
-enum { REPEATS_WAIT_MS = 1000, REPEATS_MAX = 4096 };
+enum {
+    REPEATS_WAIT_MS = 1000,
+    REPEATS_HURRY = 4096,    /* so many do not wait */
+    REPEATS_MAX = 64 * 1024, /* while no commit succeeds: more are lost */
+};
 
 struct repeat {
     uint8_t identity[16];
@@ -78,6 +82,9 @@ void repeats_add(struct repeats *repeats, const uint8_t identity[16],
 {
     struct repeat *repeat = find(repeats, identity);
 
+    if (repeat == NULL && HASH_COUNT(repeats->table) >= REPEATS_MAX) {
+        return;
+    }
     if (repeat == NULL) {
         repeat = add(repeats, identity);
     }
@@ -87,7 +94,7 @@ void repeats_add(struct repeats *repeats, const uint8_t identity[16],
     if (repeats->due_ms == RECORD_NEVER) {
         repeats->due_ms = now_ms + REPEATS_WAIT_MS;
     }
-    if (HASH_COUNT(repeats->table) >= REPEATS_MAX) {
+    if (HASH_COUNT(repeats->table) >= REPEATS_HURRY) {
         repeats->due_ms = now_ms;
     }
 }

@@ -53,7 +53,8 @@ struct store;
  * a newer format, or damaged. */
 bool store_open(struct store **out, const struct store_options *options,
                 struct err *err) MUST_CHECK;
-void store_close(struct store **store); /* no transaction open; NULL is fine */
+/* No transaction may be open; NULL is fine. */
+void store_close(struct store **at);
 
 /* Raised by every store_open for writing: claims of an older epoch belong to
  * a process that is gone. */

@@ -133,6 +133,7 @@ struct store_space {
     int64_t refused_boot_ms;
     bool looked, quota_spent, disk_full, refused;
     uint64_t bytes;
+    uint64_t looked_used_bytes; /* of data.mdb, at that look */
     uint64_t allocated; /* of data.mdb, from its start; see keep_headroom */
 };
 
@@ -346,7 +347,7 @@ void store_journal_id(struct store *store, uint32_t slot,
 /* Before the counters of (slot, route) change. */
 void store_journal_counts(struct store *store, uint32_t slot, uint16_t route);
 /* Before `now` of the route changes. */
-struct route_values *store_journal_route(struct store *store, uint16_t route);
+struct route_values *store_journal_route(struct store *store, uint16_t number);
 /* Writes what the journal says has changed. */
 bool store_journal_flush(struct store *store, struct err *err) MUST_CHECK;
 /* After the transaction: it was committed; it was not. */
@@ -458,7 +459,7 @@ struct store_dead {
 bool store_dlq_decode(struct slice key, struct slice value,
                       struct store_dead *out);
 /* What it counts against the quota of its route. */
-uint64_t store_dlq_cost(const struct store_dead *dead);
+uint64_t store_dlq_cost(const struct store_dead *row);
 /* The same change as store_index_update; the envelope moves along. */
 bool store_dlq_update(struct store *store, struct store_entry *entry,
                       uint64_t old_seq, struct err *err) MUST_CHECK;

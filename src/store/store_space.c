@@ -55,20 +55,6 @@ static uint64_t look(struct store *store)
     return bytes;
 }
 
-static void look_at_quota(struct store *store)
-{
-    struct store_space *space = &store->space;
-    int64_t now_ms = clock_boot_ms(store->options.clock);
-
-    if (space->looked && now_ms - space->looked_boot_ms < LOOK_EVERY_MS) {
-        return;
-    }
-    space->looked = true;
-    space->looked_boot_ms = now_ms;
-    space->bytes = look(store);
-    space->quota_spent = space->bytes >= store->options.max_bytes;
-}
-
 static uint64_t file_bytes_used(const struct store *store)
 {
     MDB_envinfo info;
@@ -79,6 +65,25 @@ static uint64_t file_bytes_used(const struct store *store)
     rc = mdb_env_stat(store->env, &stat);
     CHECK(rc == 0);
     return ((uint64_t)info.me_last_pgno + 1) * stat.ms_psize;
+}
+
+/* Once a second, and sooner when the file has grown by as much as may be
+ * overshot. */
+static void look_at_quota(struct store *store)
+{
+    struct store_space *space = &store->space;
+    int64_t now_ms = clock_boot_ms(store->options.clock);
+    uint64_t used = file_bytes_used(store);
+
+    if (space->looked && now_ms - space->looked_boot_ms < LOOK_EVERY_MS &&
+        used < space->looked_used_bytes + store_files_reserve_bytes(store)) {
+        return;
+    }
+    space->looked = true;
+    space->looked_boot_ms = now_ms;
+    space->looked_used_bytes = used;
+    space->bytes = look(store);
+    space->quota_spent = space->bytes >= store->options.max_bytes;
 }
 
 static bool extend(struct store *store, uint64_t bytes)
