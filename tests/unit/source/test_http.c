@@ -202,10 +202,11 @@ Test(http, refusals_are_problem_details)
     engine_set(fixture.engine, false, false, DELIVERY_MISMATCH);
     cr_assert_eq(ask(SIMPLE), 422);
     cr_assert(head_has("Content-Type", "application/problem+json"));
-    cr_assert_str_eq(buf_cstr(&reply.body),
-                     "{\"type\":\"about:blank\",\"title\":\"Unprocessable Content\","
-                     "\"status\":422,\"detail\":\"an event of this id came "
-                     "before, with other content\"}\n");
+    cr_assert_str_eq(
+        buf_cstr(&reply.body),
+        "{\"type\":\"about:blank\",\"title\":\"Unprocessable Content\","
+        "\"status\":422,\"detail\":\"an event of this id came "
+        "before, with other content\"}\n");
 }
 
 Test(http, the_engines_retry_after_is_kept)
