@@ -47,6 +47,7 @@ static void *engine_main(void *arg)
     struct worker *worker = arg;
     struct err err;
 
+    (void)pthread_setname_np(pthread_self(), "engine");
     while (!worker->ending) {
         if (!engine_turn(worker->engine, -1, &err)) {
             log_error("worker", "the store failed, ending at once", &err);

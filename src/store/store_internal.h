@@ -521,5 +521,7 @@ int64_t store_clock_expiry_ms(const struct store *store);
 uint64_t store_space_of(MDB_txn *txn, MDB_dbi dbi);
 /* A write found no room: that counts as a look. */
 void store_space_refused(struct store *store);
+/* What was found at the last looks. */
+bool store_space_is_short(struct store *store);
 
 #endif

@@ -143,9 +143,13 @@ static bool rescue(struct store *store, uint64_t origin, struct err *err)
                        origin, err);
 }
 
-/* An event that settles late keeps its envelope for as long as any other. */
+/* An event that settles late keeps its envelope for as long as any other;
+ * but where room is short, settling must not ask for more of it. */
 static bool renew(struct store *store, uint64_t origin, struct err *err)
 {
+    if (store_space_is_short(store)) {
+        return true;
+    }
     for (uint32_t n = home_of(store, origin); n < store->state.last_slice;
          n++) {
         if (!bring_along(store, store->db.pay[slot_of(n)], origin, err)) {

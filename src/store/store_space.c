@@ -5,7 +5,10 @@
 
 #include "base/check.h"
 
-enum { LOOK_EVERY_MS = 1000 };
+enum {
+    LOOK_EVERY_MS = 1000,
+    REFUSED_MS = 3000, /* for so long a write that found no room counts */
+};
 
 uint64_t store_space_of(MDB_txn *txn, MDB_dbi dbi)
 {
@@ -131,12 +134,12 @@ void store_space_refused(struct store *store)
     store->space.refused = true;
 }
 
-static bool is_full(struct store *store)
+bool store_space_is_short(struct store *store)
 {
     struct store_space *space = &store->space;
     int64_t now_ms = clock_boot_ms(store->options.clock);
 
-    if (space->refused && now_ms - space->refused_boot_ms >= LOOK_EVERY_MS) {
+    if (space->refused && now_ms - space->refused_boot_ms >= REFUSED_MS) {
         space->refused = false;
     }
     return space->quota_spent || space->disk_full || space->refused;
@@ -145,7 +148,7 @@ static bool is_full(struct store *store)
 bool store_is_full(struct store *store)
 {
     look_again(store);
-    return is_full(store);
+    return store_space_is_short(store);
 }
 
 /* How far back ids are really remembered: less than configured for a while
@@ -181,7 +184,7 @@ void store_stats(struct store *store, struct store_stats *out)
     look_again(store);
     out->bytes = store->space.bytes;
     out->max_bytes = store->options.max_bytes;
-    out->full = is_full(store);
+    out->full = store_space_is_short(store);
     out->effective_retention_ms = effective_retention_ms(store);
     for (uint32_t n = store->state.first_gen; n <= store->state.last_gen; n++) {
         add_counts(store, n, out);
