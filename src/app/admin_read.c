@@ -176,38 +176,23 @@ void admin_events(struct admin_request *request)
 }
 
 struct event_look {
-    const struct config *config;
     json_t *event; /* NULL: see err */
     struct err err;
 };
-
-/* The namespace of the route that owns the event, which need not be the one
- * that it was asked for by. */
-static const char *namespace_of(const struct config *config, const char *route)
-{
-    for (size_t i = 0; i < config->n_routes; i++) {
-        if (strcmp(config->routes[i].name, route) == 0) {
-            return config->routes[i].namespace;
-        }
-    }
-    return NULL;
-}
 
 static void read_event(void *ctx, struct store *store,
                        struct store_entry *entry)
 {
     struct event_look *look = ctx;
-    const char *route = store_route_name(store, entry->record.route);
 
-    if (!story_event_full(&look->event, store, entry,
-                          namespace_of(look->config, route), &look->err)) {
+    if (!story_event_full(&look->event, store, entry, &look->err)) {
         look->event = NULL;
     }
 }
 
 void admin_event(struct admin_request *request)
 {
-    struct event_look look = {.config = request->admin->config};
+    struct event_look look = {.event = NULL};
     struct admin_order order = {
         .command = {.kind = COMMAND_READ,
                     .actor = "",

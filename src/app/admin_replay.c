@@ -25,6 +25,7 @@ enum {
 /* Tenant and id stand one behind the other in `text`. */
 struct match {
     size_t at;
+    uint64_t origin; /* when it came; its place may be newer */
     uint16_t route;
     uint8_t tenant_len, id_len;
 };
@@ -63,6 +64,7 @@ static bool add_match(void *ctx, const struct store_entry *entry)
     }
     replay->matches[replay->n++] = (struct match){
         .at = replay->text.len,
+        .origin = entry->origin,
         .route = entry->record.route,
         .tenant_len = entry->tenant_len,
         .id_len = entry->id_len,
@@ -70,6 +72,14 @@ static bool add_match(void *ctx, const struct store_entry *entry)
     buf_add_slice(&replay->text, store_entry_tenant(entry));
     buf_add_slice(&replay->text, store_entry_id(entry));
     return true;
+}
+
+static int compare_down(const void *a, const void *b)
+{
+    uint64_t x = ((const struct match *)a)->origin;
+    uint64_t y = ((const struct match *)b)->origin;
+
+    return x < y ? 1 : x > y ? -1 : 0;
 }
 
 static bool collect(struct replay *replay, struct err *err)
@@ -83,7 +93,14 @@ static bool collect(struct replay *replay, struct err *err)
     }
     filter.has_state = true;
     filter.state = RECORD_DEAD;
-    return store_list(store, &filter, add_match, replay, err);
+    if (!store_list(store, &filter, add_match, replay, err)) {
+        return false;
+    }
+    if (replay->n > 0) {
+        qsort(replay->matches, replay->n, sizeof *replay->matches,
+              compare_down);
+    }
+    return true;
 }
 
 /* --- the orders ---------------------------------------------------------- */

@@ -92,9 +92,7 @@ static bool find_offline(const struct cli *cli, const struct site *site,
     switch (store_find(store, number, slice_of(cli->values[CLI_TENANT]),
                        slice_of(cli->words[1]), &entry, err)) {
     case STORE_FOUND: {
-        const char *owner = store_route_name(store, entry.record.route);
-        bool ok = story_event_full(event, store, &entry,
-                                   site_namespace(site, owner), err);
+        bool ok = story_event_full(event, store, &entry, err);
 
         store_abort(store);
         return ok;

@@ -348,10 +348,10 @@ static bool set_history(json_t *event, struct store *store,
 /* --- the full form ------------------------------------------------------- */
 
 static void set_key(json_t *event, const struct store *store,
-                    const struct store_entry *entry, const char *namespace)
+                    const struct store_entry *entry)
 {
     const struct downstream_key of = {
-        .namespace = namespace,
+        .namespace = store_namespace_name(store, entry->namespace),
         .route = store_route_name(store, entry->record.route),
         .tenant = store_entry_tenant(entry),
         .id = store_entry_id(entry),
@@ -359,21 +359,16 @@ static void set_key(json_t *event, const struct store *store,
     };
     char key[ATTEMPT_KEY_SIZE];
 
-    if (namespace == NULL) {
-        set(event, "idempotency_key", json_null());
-        return;
-    }
     engine_downstream_key(&of, key);
     set(event, "idempotency_key", json_string(key));
 }
 
 bool story_event_full(json_t **out, struct store *store,
-                      const struct store_entry *entry, const char *namespace,
-                      struct err *err)
+                      const struct store_entry *entry, struct err *err)
 {
     json_t *event = story_event(store, entry);
 
-    set_key(event, store, entry, namespace);
+    set_key(event, store, entry);
     if (!set_request(event, store, entry, err) ||
         !set_result(event, store, entry, err) ||
         !set_history(event, store, entry, err)) {

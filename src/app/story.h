@@ -17,10 +17,9 @@
 json_t *story_event(const struct store *store, const struct store_entry *entry);
 
 /* The full form: with request, result and history. Inside a transaction of
- * the store. `namespace` is that of the event's route; NULL where the route is
- * not configured: then its idempotency key cannot be told. */
+ * the store. */
 bool story_event_full(json_t **out, struct store *store,
-                      const struct store_entry *entry, const char *namespace,
+                      const struct store_entry *entry,
                       struct err *err) MUST_CHECK;
 
 /* Text that should be UTF-8. Where it is not, every byte stands for the

@@ -152,6 +152,18 @@ void step_failed(struct step *step)
     UNREACHABLE("every kind of input returns");
 }
 
+/* The route holds keys no more since it died: what waits may go. */
+static void let_go(struct step *step)
+{
+    if (!step_has(step, RECORD_ORDERED) ||
+        step->policy->after_dead != AFTER_DEAD_CONTINUE) {
+        step_ignore(step, "it is settled");
+        return;
+    }
+    step_clear(step, RECORD_ORDERED);
+    step_to(step, RECORD_DEAD, MOVE_ORDER_FREE, "it holds its key no more");
+}
+
 /* M17 */
 static void revive(struct step *step, enum move move, const char *why)
 {
@@ -202,11 +214,13 @@ void step_dead(struct step *step)
     case INPUT_DISCARD: /* M19 */
         step_drop(step, MOVE_DISCARDED, REASON_DISCARDED, "discarded");
         return;
+    case INPUT_ORDER_FREE:
+        let_go(step);
+        return;
     case INPUT_DUE:
     case INPUT_HEARTBEAT:
     case INPUT_CRASHED:
     case INPUT_PROBED:
-    case INPUT_ORDER_FREE:
     case INPUT_WAKE:
     case INPUT_RESTORED:
     case INPUT_PARK:

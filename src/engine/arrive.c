@@ -6,6 +6,26 @@
 
 enum { STOPPED_ROUTE_RETRY_S = 60, FULL_RETRY_S = 5 };
 
+/* Equal keys of two namespaces, or of two tenants, are two keys. */
+static uint64_t order_key_of(const struct engine *engine,
+                             const struct arrival *arrival,
+                             const struct route *route)
+{
+    uint8_t bytes[8];
+    struct identity identity;
+    uint64_t key;
+
+    if (arrival->order_key == 0) {
+        return 0;
+    }
+    bytes_put_be64(bytes, arrival->order_key);
+    identity =
+        store_identity(engine->store, route->namespace, arrival->tenant,
+                       (struct slice){(const char *)bytes, sizeof bytes});
+    key = bytes_get_be64(identity.hash);
+    return key == 0 ? 1 : key;
+}
+
 static struct input arrival_input(struct engine *engine,
                                   const struct arrival *arrival,
                                   const struct route *route)
@@ -17,7 +37,7 @@ static struct input arrival_input(struct engine *engine,
         input.reason = arrival->unusable;
     }
     input.route = route->number;
-    input.order_key = arrival->order_key;
+    input.order_key = order_key_of(engine, arrival, route);
     input.fingerprint = arrival->fingerprint;
     /* Nothing that has waited longer is overtaken. */
     input.may_start =
@@ -42,7 +62,7 @@ static bool apply_arrival(struct engine *engine, struct arrival *arrival,
     was_new = entry.record.state == RECORD_NONE;
     step.detail = arrival->why;
     step.input = arrival_input(engine, arrival, route);
-    if (!event_order_blocked(engine, arrival->order_key, &entry,
+    if (!event_order_blocked(engine, step.input.order_key, &entry,
                              &step.input.order_blocked, err) ||
         !event_step(engine, &step, err)) {
         return false;

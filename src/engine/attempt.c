@@ -10,6 +10,8 @@
 #include "base/text.h"
 #include "engine/internal.h"
 
+enum { TIGHT_RESULT_MAX = 1024 };
+
 /* By the value of enum outcome. */
 const char *const engine_attempt_results[] = {
     "success", "refused", "transient", "rejected", "unreached", "unknown", NULL,
@@ -39,15 +41,16 @@ void engine_downstream_key(const struct downstream_key *of,
     buf_free(&text);
 }
 
-static void make_key(struct attempt *attempt, const struct route *route,
-                     uint32_t run)
+/* The namespace is that of the record: the route's may be another by now. */
+static void make_key(struct attempt *attempt, const struct store_entry *entry)
 {
+    const struct engine *engine = attempt->engine;
     const struct downstream_key of = {
-        .namespace = route->conf.namespace,
-        .route = route->conf.name,
+        .namespace = store_namespace_name(engine->store, entry->namespace),
+        .route = attempt->route,
         .tenant = attempt->tenant,
         .id = attempt->id,
-        .run = run,
+        .run = entry->record.run,
     };
 
     engine_downstream_key(&of, attempt->idempotency_key);
@@ -79,7 +82,7 @@ bool attempt_prepare(struct engine *engine, struct route *route,
     attempt->timeout_ms = route->conf.policy.timeout_ms;
     attempt->retry_after_ms = -1;
     memcpy(attempt->identity, entry->identity.hash, sizeof attempt->identity);
-    make_key(attempt, route, entry->record.run);
+    make_key(attempt, entry);
     if (!envelope_open(buf_slice(&job->envelope), &attempt->envelope)) {
         attempt_free(attempt);
         return err_set(err, ERR_DATA, "the envelope of %s/%.*s is damaged",
@@ -101,12 +104,11 @@ void attempt_free(struct attempt *attempt)
     free(job);
 }
 
-void attempt_start(struct engine *engine, struct job *job)
+void attempt_start(struct job *job)
 {
     const struct handler *handler = &job->route->conf.handler;
     struct log_line line;
 
-    (void)engine;
     job->next = NULL;
     if (log_begin(&line, LOG_DEBUG, "engine", "attempt started")) {
         log_str(&line, "route", slice_of(job->route->conf.name));
@@ -120,10 +122,11 @@ void attempt_start(struct engine *engine, struct job *job)
 /* --- results ---------------------------------------------------------------
  */
 
-static void tell_attempt(struct engine *engine, const struct attempt *attempt,
-                         enum outcome outcome)
+void attempt_tell(struct engine *engine, const struct attempt *attempt)
 {
     const struct job *job = attempt->context;
+    enum outcome outcome =
+        outcome_of(&job->route->conf.rules, attempt->end, attempt->status);
     size_t index = (size_t)(job->route - engine->routes);
     struct log_line line;
 
@@ -140,6 +143,26 @@ static void tell_attempt(struct engine *engine, const struct attempt *attempt,
         log_int(&line, "took_ms", attempt->took_ms);
         log_end(&line);
     }
+}
+
+/* Where the store found no room for it before, a long answer is let go of:
+ * the event is done, its callers are told that the answer is not kept. */
+static bool put_result(struct engine *engine, const struct attempt *attempt,
+                       const struct store_entry *entry, struct err *err)
+{
+    const struct result omitted = {.status = entry->record.status,
+                                   .body_omitted = true};
+    struct buf flat = BUF_INIT;
+    bool ok;
+
+    if (!engine->is_tight || attempt->result.len <= TIGHT_RESULT_MAX) {
+        return store_put_result(engine->store, entry,
+                                buf_slice(&attempt->result), err);
+    }
+    result_encode(&omitted, &flat);
+    ok = store_put_result(engine->store, entry, buf_slice(&flat), err);
+    buf_free(&flat);
+    return ok;
 }
 
 static bool apply_to(struct engine *engine, struct attempt *attempt,
@@ -164,8 +187,7 @@ static bool apply_to(struct engine *engine, struct attempt *attempt,
         return false;
     }
     return !step.decision.keep_result || attempt->result.len == 0 ||
-           store_put_result(engine->store, entry, buf_slice(&attempt->result),
-                            err);
+           put_result(engine, attempt, entry, err);
 }
 
 bool attempt_apply_result(struct engine *engine, struct attempt *attempt,
@@ -186,7 +208,6 @@ bool attempt_apply_result(struct engine *engine, struct attempt *attempt,
     } else {
         route->heard = true;
     }
-    tell_attempt(engine, attempt, outcome);
     switch (store_find_identity(engine->store, &identity, &entry, err)) {
     case STORE_FOUND:
         return apply_to(engine, attempt, outcome, &entry, err);

@@ -85,8 +85,9 @@ static bool ride_along(struct engine *engine, struct err *err)
 /* --- after the commit
  * ------------------------------------------------------------ */
 
-static void release_results(struct batch *batch)
+static void release_results(struct engine *engine)
 {
+    struct batch *batch = &engine->batch;
     struct queue_item *item = batch->results.head;
 
     batch->results.head = NULL;
@@ -94,6 +95,7 @@ static void release_results(struct batch *batch)
     while (item != NULL) {
         struct queue_item *next = item->next;
 
+        attempt_tell(engine, (struct attempt *)item);
         attempt_free((struct attempt *)item);
         item = next;
     }
@@ -157,6 +159,7 @@ static void release_commands(struct engine *engine)
         struct command *command = (struct command *)item;
 
         command_tell(engine, command);
+        atomic_fetch_sub(&engine->commands, 1);
         command->done(command);
         item = next;
     }
@@ -265,6 +268,7 @@ static void release(struct engine *engine)
 
     count_repeats(engine);
     fold_routes(engine);
+    recover_orphans_seen(engine, true);
     for (size_t i = 0; i < batch->n_notes; i++) {
         tell_settled(engine, &batch->notes[i]);
     }
@@ -273,7 +277,7 @@ static void release(struct engine *engine)
         engine->housekeeping_ms = batch->now_ms + HOUSEKEEPING_MS;
     }
     if (!batch->waits_for_room) {
-        release_results(batch);
+        release_results(engine);
     }
     release_deliveries(batch);
     batch->starts = NULL;
@@ -281,7 +285,7 @@ static void release(struct engine *engine)
     while (job != NULL) {
         struct job *next = job->next;
 
-        attempt_start(engine, job);
+        attempt_start(job);
         job = next;
     }
     release_commands(engine);
@@ -300,6 +304,8 @@ static void abandon(struct engine *engine, const struct err *why)
     log_error("engine", "no room in the store, batch put off", why);
     engine->no_room_until_ms = batch->now_ms + NO_ROOM_RETRY_MS;
     engine->is_tight = true;
+    repeats_flushed(engine->repeats, false);
+    recover_orphans_seen(engine, false);
     for (size_t i = 0; i < engine->n_routes; i++) {
         struct route *route = &engine->routes[i];
 
@@ -353,7 +359,7 @@ static bool commit(struct engine *engine, struct err *err)
     metric_observe(METRIC_COMMIT_SECONDS, 0,
                    (double)(clock_boot_ms(engine->clock) - start_ms) / 1000.0);
     metric_observe(METRIC_BATCH_ITEMS, 0, (double)items);
-    repeats_flushed(engine->repeats);
+    repeats_flushed(engine->repeats, true);
     engine->is_tight = false;
     return true;
 }

@@ -72,15 +72,17 @@ static bool set_paused(struct engine *engine, struct command *command,
     return store_set_paused(engine->store, route->number, paused, err);
 }
 
-/* What it would do; the copy of the record is thrown away. */
+/* What it will do, or would; the copy of the record is thrown away. */
 static void try_step(struct engine *engine, struct command *command,
-                     struct event_step *step)
+                     const struct event_step *step)
 {
     struct record copy = step->entry->record;
+    struct decision decision = record_step(
+        &copy, &step->input, &step->route->conf.policy, engine->batch.now_ms);
 
-    step->decision = record_step(&copy, &step->input, &step->route->conf.policy,
-                                 engine->batch.now_ms);
     command->state = copy.state;
+    command->status = status_of(decision.verdict);
+    command->why = decision.why;
 }
 
 /* What the operator knows of the answer; where that is nothing, it is noted
@@ -120,6 +122,21 @@ static bool keep_first_success(struct engine *engine,
     return store_add_audit(engine->store, entry, &audit, err);
 }
 
+/* Slices of envelopes are dropped whole, and no record is told. */
+static bool see_envelope(struct engine *engine, struct store_entry *entry,
+                         struct err *err)
+{
+    struct buf envelope = BUF_INIT;
+    enum store_found found =
+        store_get_envelope(engine->store, entry, &envelope, err);
+
+    buf_free(&envelope);
+    if (found == STORE_ABSENT) {
+        entry->record.flags |= RECORD_ERASED;
+    }
+    return found != STORE_FAILED;
+}
+
 static bool change_event(struct engine *engine, struct command *command,
                          struct store_entry *entry, struct err *err)
 {
@@ -140,23 +157,22 @@ static bool change_event(struct engine *engine, struct command *command,
         return settle(command, COMMAND_NOTHING_TO_DO,
                       "it was run again already");
     }
-    if (!event_order_blocked(engine, entry->record.order_key, entry,
+    if ((command->kind == COMMAND_RERUN && !see_envelope(engine, entry, err)) ||
+        !event_order_blocked(engine, entry->record.order_key, entry,
                              &step.input.order_blocked, err)) {
         return false;
     }
-    if (command->dry_run) {
-        try_step(engine, command, &step);
-    } else if ((command->kind == COMMAND_RERUN &&
-                !keep_first_success(engine, entry, err)) ||
-               !event_step(engine, &step, err)) {
-        return false;
-    } else {
-        command->state = entry->record.state;
+    try_step(engine, command, &step);
+    if (command->dry_run || command->status != COMMAND_DONE) {
+        return true;
     }
-    command->status = status_of(step.decision.verdict);
-    command->why = step.decision.why;
-    return command->dry_run || !step.decision.keep_result ||
-           keep_result(engine, command, entry, err);
+    if (command->kind == COMMAND_RERUN &&
+        !keep_first_success(engine, entry, err)) {
+        return false;
+    }
+    return event_step(engine, &step, err) &&
+           (!step.decision.keep_result ||
+            keep_result(engine, command, entry, err));
 }
 
 void command_tell(const struct engine *engine, const struct command *command)
@@ -174,14 +190,34 @@ void command_tell(const struct engine *engine, const struct command *command)
     log_end(&line);
 }
 
+/* By the namespace of its route; of one that had another once, by that. */
+static enum store_found find_event(struct engine *engine,
+                                   const struct command *command,
+                                   struct store_entry *entry, struct err *err)
+{
+    const struct route *route = &engine->routes[command->route];
+    enum store_found found =
+        store_find(engine->store, route->namespace, command->tenant,
+                   command->id, entry, err);
+
+    for (uint16_t n = 0; found == STORE_ABSENT &&
+                         store_namespace_name(engine->store, n) != NULL;
+         n++) {
+        found = store_find(engine->store, n, command->tenant, command->id,
+                           entry, err);
+        if (found == STORE_FOUND && entry->record.route != route->number) {
+            found = STORE_ABSENT;
+        }
+    }
+    return found;
+}
+
 static bool on_event(struct engine *engine, struct command *command,
                      struct err *err)
 {
-    const struct route *route = &engine->routes[command->route];
     struct store_entry entry;
 
-    switch (store_find(engine->store, route->namespace, command->tenant,
-                       command->id, &entry, err)) {
+    switch (find_event(engine, command, &entry, err)) {
     case STORE_FAILED:
         return false;
     case STORE_ABSENT:

@@ -163,10 +163,18 @@ bool engine_deliver(struct engine *engine, struct delivery *delivery)
 
 bool engine_command(struct engine *engine, struct command *command)
 {
+    bool pushed;
+
     CHECK(command->done != NULL);
     command->item.kind = INBOX_COMMAND;
     command->item.cost_bytes = sizeof *command;
-    return queue_push(engine->inbox, &command->item, QUEUE_RESERVED);
+    /* The rest of the reserved room is for results, which must find some. */
+    pushed = atomic_fetch_add(&engine->commands, 1) < COMMANDS_RESERVED &&
+             queue_push(engine->inbox, &command->item, QUEUE_RESERVED);
+    if (!pushed) {
+        atomic_fetch_sub(&engine->commands, 1);
+    }
+    return pushed;
 }
 
 void attempt_finish(struct attempt *attempt)
@@ -226,13 +234,11 @@ static int64_t next_wake_ms(const struct engine *engine, int64_t now_ms)
 bool engine_turn(struct engine *engine, int64_t wait_ms, struct err *err)
 {
     int64_t now_ms = store_now_ms(engine->store);
-    int64_t until_wake_ms = next_wake_ms(engine, now_ms) - now_ms;
+    int64_t wake_ms = next_wake_ms(engine, now_ms);
+    int64_t until_wake_ms = wake_ms > now_ms ? wake_ms - now_ms : 0;
     struct queue_item *items;
     bool ok = true;
 
-    if (until_wake_ms < 0) {
-        until_wake_ms = 0;
-    }
     if (wait_ms < 0 || until_wake_ms < wait_ms) {
         wait_ms = until_wake_ms;
     }

@@ -75,7 +75,7 @@ size_t engine_running(const struct engine *engine);
  * less than 30 s ago. */
 bool engine_is_turning(const struct engine *engine);
 
-/* Any thread: the engine takes new deliveries (has room, is not stopping). */
+/* Any thread: the engine takes new deliveries (it is not stopping). */
 bool engine_is_accepting(const struct engine *engine);
 
 /* Any thread; the index of a configured route, or SIZE_MAX. */

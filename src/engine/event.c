@@ -29,6 +29,14 @@ struct route *event_route(struct engine *engine,
     return NULL;
 }
 
+/* One event of a key holds it, whatever the order of the others: a rerun or
+ * a replay may wait in front of it. */
+static bool holds_key(const struct record *record)
+{
+    return (record->flags & RECORD_ORDERED) != 0 &&
+           (record->flags & RECORD_ORDER_WAIT) == 0;
+}
+
 bool event_order_blocked(struct engine *engine, uint64_t order_key,
                          const struct store_entry *entry, bool *blocked,
                          struct err *err)
@@ -36,7 +44,7 @@ bool event_order_blocked(struct engine *engine, uint64_t order_key,
     struct store_entry first;
 
     *blocked = false;
-    if (order_key == 0) {
+    if (order_key == 0 || holds_key(&entry->record)) {
         return true;
     }
     switch (store_order_first(engine->store, order_key, &first, err)) {
@@ -134,13 +142,14 @@ static bool add_history(struct engine *engine, const struct event_step *step,
     return store_add_audit(engine->store, step->entry, &audit, err);
 }
 
-/* The next event of the key may go, if the one before it let go of it. */
-static bool advance_order(struct engine *engine, uint64_t order_key,
+/* Steps the first event of the key; *more when it only let go of the key. */
+static bool advance_first(struct engine *engine, uint64_t order_key, bool *more,
                           struct err *err)
 {
     struct store_entry next;
     struct event_step step;
 
+    *more = false;
     switch (store_order_first(engine->store, order_key, &next, err)) {
     case STORE_FAILED:
         return false;
@@ -159,26 +168,44 @@ static bool advance_order(struct engine *engine, uint64_t order_key,
     }
     step.decision = record_step(&next.record, &step.input,
                                 &step.route->conf.policy, engine->batch.now_ms);
-    return !step.decision.changed || store_put(engine->store, &next, err);
-}
-
-/* A route that prefers to lose its oldest dead letters to stopping. */
-static bool keep_dead_quota(struct engine *engine, const struct route *route,
-                            struct err *err)
-{
-    if (route->conf.on_dead_full != DEAD_FULL_DROP_OLDEST) {
+    if (!step.decision.changed) {
         return true;
     }
-    for (int i = 0;
-         i < DEAD_DROPS_MAX && store_dead_bytes(engine->store, route->number) >
-                                   route->conf.max_dead_bytes;
-         i++) {
-        if (store_drop_oldest_dead(engine->store, route->number, err) ==
-            STORE_FAILED) {
+    *more = next.record.state == RECORD_DEAD;
+    engine->batch.dirty = true;
+    return store_put(engine->store, &next, err);
+}
+
+bool event_advance_order(struct engine *engine, uint64_t order_key,
+                         struct err *err)
+{
+    bool more = true;
+
+    while (more) {
+        if (!advance_first(engine, order_key, &more, err)) {
             return false;
         }
     }
     return true;
+}
+
+/* A route that prefers to lose its oldest dead letters to stopping. */
+static bool keep_dead_quota(struct engine *engine, const struct route *route,
+                            const struct store_entry *newest, struct err *err)
+{
+    enum store_found found = STORE_FOUND;
+
+    if (route->conf.on_dead_full != DEAD_FULL_DROP_OLDEST) {
+        return true;
+    }
+    for (int i = 0; i < DEAD_DROPS_MAX && found == STORE_FOUND &&
+                    store_dead_bytes(engine->store, route->number) >
+                        route->conf.max_dead_bytes;
+         i++) {
+        found = store_drop_oldest_dead(engine->store, route->number,
+                                       newest->seq, err);
+    }
+    return found != STORE_FAILED;
 }
 
 bool event_step(struct engine *engine, struct event_step *step, struct err *err)
@@ -203,9 +230,8 @@ bool event_step(struct engine *engine, struct event_step *step, struct err *err)
         !add_history(engine, step, step->decision.also, err)) {
         return false;
     }
-    if ((before.flags & RECORD_ORDERED) != 0 &&
-        (after->flags & RECORD_ORDERED) == 0 &&
-        !advance_order(engine, before.order_key, err)) {
+    if (holds_key(&before) && (after->flags & RECORD_ORDERED) == 0 &&
+        !event_advance_order(engine, before.order_key, err)) {
         return false;
     }
     if (!record_is_settled(after) || after->state == before.state) {
@@ -213,5 +239,5 @@ bool event_step(struct engine *engine, struct event_step *step, struct err *err)
     }
     batch_note_settled(engine, step->route, entry);
     return after->state != RECORD_DEAD ||
-           keep_dead_quota(engine, step->route, err);
+           keep_dead_quota(engine, step->route, entry, err);
 }

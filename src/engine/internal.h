@@ -81,6 +81,7 @@ struct orphan {
     uint32_t attempt;
     struct route *route;
     int64_t kill_at_ms; /* store time */
+    bool ended;         /* in the open batch */
     struct orphan *next;
 };
 
@@ -113,6 +114,7 @@ struct engine {
     bool maintenance_waits;   /* store_maintain has another step */
     bool is_tight;            /* the last batch found no room */
     size_t running;           /* attempts in flight, all routes */
+    atomic_size_t commands;   /* in the inbox or in work */
     atomic_bool stopping;
     atomic_bool waiting;
     _Atomic int64_t last_turn_boot_ms;
@@ -145,6 +147,9 @@ struct input event_input(struct engine *engine, enum input_kind kind);
 bool event_order_blocked(struct engine *engine, uint64_t order_key,
                          const struct store_entry *entry, bool *blocked,
                          struct err *err) MUST_CHECK;
+/* The first event of the key may go, where none before it holds the key. */
+bool event_advance_order(struct engine *engine, uint64_t order_key,
+                         struct err *err) MUST_CHECK;
 
 /* arrive.c */
 bool arrive_apply(struct engine *engine, struct delivery *delivery,
@@ -156,8 +161,10 @@ bool attempt_prepare(struct engine *engine, struct route *route,
                      struct err *err) MUST_CHECK;
 bool attempt_apply_result(struct engine *engine, struct attempt *attempt,
                           struct err *err) MUST_CHECK;
+/* Log and metrics, when what it led to is durable. */
+void attempt_tell(struct engine *engine, const struct attempt *attempt);
 void attempt_free(struct attempt *attempt);
-void attempt_start(struct engine *engine, struct job *job);
+void attempt_start(struct job *job);
 
 /* due.c */
 bool due_apply(struct engine *engine, struct err *err) MUST_CHECK;
@@ -186,13 +193,17 @@ int64_t repeats_due_ms(const struct repeats *repeats);
 /* What is counted goes with this turn. */
 void repeats_hurry(struct repeats *repeats);
 bool repeats_flush(struct engine *engine, struct err *err) MUST_CHECK;
-/* After the commit of a flush. */
-void repeats_flushed(struct repeats *repeats);
+/* After a commit, or its failure: what it took along is forgotten, or is not.
+ */
+void repeats_flushed(struct repeats *repeats, bool committed);
 
 /* recover.c */
 bool recover_attempts(struct engine *engine, struct err *err) MUST_CHECK;
 /* Looks at the orphans; inside the transaction. */
 bool recover_orphans(struct engine *engine, struct err *err) MUST_CHECK;
+/* After the commit those that have ended are forgotten; after its failure they
+ * are looked at again. */
+void recover_orphans_seen(struct engine *engine, bool committed);
 /* The lease of a running attempt passed. */
 bool recover_lapsed(struct engine *engine, struct route *route,
                     struct store_entry *entry, struct err *err) MUST_CHECK;

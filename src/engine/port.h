@@ -33,7 +33,6 @@ struct arrival {
     struct slice id;
     uint64_t order_key;
     struct fingerprint fingerprint;
-    int64_t event_wall_ms; /* when it says it happened; 0: not told */
     enum reason unusable;  /* it can never run (undecodable); else NONE */
     const char *why;       /* for `unusable`, static text */
     struct slice envelope; /* flat form */
@@ -51,7 +50,6 @@ enum delivery_answer {
     DELIVERY_DUPLICATE,     /* durable, none is new */
     DELIVERY_MISMATCH,      /* refused: known id with other content */
     DELIVERY_NO_ROOM,       /* not stored: come back later */
-    DELIVERY_STOPPING,      /* not stored: shutting down */
     DELIVERY_STOPPED_ROUTE, /* not stored: dead letters are full */
 };
 

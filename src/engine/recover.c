@@ -72,6 +72,28 @@ static bool crash(struct engine *engine, struct route *route,
     return event_step(engine, &step, err);
 }
 
+/* What waits behind a dead event goes on where its route holds keys no more. */
+static bool free_key(struct engine *engine, const struct store_entry *entry,
+                     struct err *err)
+{
+    struct store_entry first;
+
+    if ((entry->record.flags & RECORD_ORDER_WAIT) == 0) {
+        return true;
+    }
+    switch (store_order_first(engine->store, entry->record.order_key, &first,
+                              err)) {
+    case STORE_FAILED:
+        return false;
+    case STORE_ABSENT:
+        return true;
+    case STORE_FOUND:
+        break;
+    }
+    return first.record.state != RECORD_DEAD ||
+           event_advance_order(engine, entry->record.order_key, err);
+}
+
 /* One transaction's worth of one route's unsettled events. */
 static bool recover_some(struct engine *engine, struct route *route,
                          int64_t *due_ms, uint64_t *seq, bool *more,
@@ -90,6 +112,9 @@ static bool recover_some(struct engine *engine, struct route *route,
             return true;
         case STORE_FOUND:
             break;
+        }
+        if (!free_key(engine, &entry, err)) {
+            return false;
         }
         if (entry.record.state != RECORD_RUNNING ||
             entry.record.epoch == engine->epoch || is_adopted(engine, &entry)) {
@@ -180,30 +205,39 @@ static bool is_gone(const struct engine *engine, const struct orphan *orphan)
 
 bool recover_orphans(struct engine *engine, struct err *err)
 {
-    struct orphan **at = &engine->orphans;
-
     if (engine->batch.now_ms < engine->orphans_look_ms) {
         return true;
     }
+    for (struct orphan *orphan = engine->orphans; orphan != NULL;
+         orphan = orphan->next) {
+        orphan->ended = is_gone(engine, orphan);
+        if (orphan->ended && !orphan_ended(engine, orphan, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void recover_orphans_seen(struct engine *engine, bool committed)
+{
+    struct orphan **at = &engine->orphans;
+
     while (*at != NULL) {
         struct orphan *orphan = *at;
 
-        if (!is_gone(engine, orphan)) {
+        if (!orphan->ended || !committed) {
+            orphan->ended = false;
             at = &orphan->next;
             continue;
         }
-        if (!orphan_ended(engine, orphan, err)) {
-            return false;
-        }
-        /* Should the batch be put off, the lease of the record brings it
-         * back: see recover_lapsed. */
         *at = orphan->next;
         free(orphan);
     }
-    engine->orphans_look_ms = engine->orphans == NULL
-                                  ? RECORD_NEVER
-                                  : engine->batch.now_ms + ORPHAN_LOOK_MS;
-    return true;
+    if (engine->orphans == NULL) {
+        engine->orphans_look_ms = RECORD_NEVER;
+    } else if (engine->batch.now_ms >= engine->orphans_look_ms) {
+        engine->orphans_look_ms = engine->batch.now_ms + ORPHAN_LOOK_MS;
+    }
 }
 
 /* A passed lease only says "look". Ours: the handler is late, and its

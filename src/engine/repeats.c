@@ -18,13 +18,13 @@ struct repeat {
     uint8_t identity[16];
     uint32_t deliveries, drifts;
     int64_t last_seen_ms;
+    bool taken; /* by the open batch */
     UT_hash_handle hh;
 };
 
 struct repeats {
     struct repeat *table;
     int64_t due_ms;
-    bool flushing;
 };
 
 struct repeats *repeats_new(void)
@@ -47,7 +47,6 @@ static void empty(struct repeats *repeats)
         repeat = next;
     }
     repeats->due_ms = RECORD_NEVER;
-    repeats->flushing = false;
 }
 
 void repeats_free(struct repeats *repeats)
@@ -177,22 +176,39 @@ static bool flush_one(struct engine *engine, const struct repeat *repeat,
 
 bool repeats_flush(struct engine *engine, struct err *err)
 {
-    struct repeats *repeats = engine->repeats;
-    struct repeat *repeat, *next;
+    struct repeat *repeat = engine->repeats->table;
 
-    HASH_ITER(hh, repeats->table, repeat, next)
-    {
+    for (int n = 0; repeat != NULL && n < REPEATS_HURRY; n++) {
         if (!flush_one(engine, repeat, err)) {
             return false;
         }
+        repeat->taken = true;
+        repeat = repeat->hh.next;
     }
-    repeats->flushing = true;
     return true;
 }
 
-void repeats_flushed(struct repeats *repeats)
+/* NOLINTNEXTLINE(readability-function-size): a macro of uthash */
+static void forget(struct repeats *repeats, struct repeat *repeat)
 {
-    if (repeats->flushing) {
-        empty(repeats);
+    HASH_DEL(repeats->table, repeat);
+    free(repeat);
+}
+
+void repeats_flushed(struct repeats *repeats, bool committed)
+{
+    struct repeat *repeat = repeats->table;
+
+    while (repeat != NULL && repeat->taken) {
+        struct repeat *next = repeat->hh.next;
+
+        repeat->taken = false;
+        if (committed) {
+            forget(repeats, repeat);
+        }
+        repeat = next;
+    }
+    if (repeats->table == NULL) {
+        repeats->due_ms = RECORD_NEVER;
     }
 }

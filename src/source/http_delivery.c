@@ -293,9 +293,6 @@ void http_delivery_decide(struct http_request *request)
     case DELIVERY_NO_ROOM:
         refuse_for_now(request, HTTP_NO_ROOM, "no room to store it");
         return;
-    case DELIVERY_STOPPING:
-        refuse_for_now(request, HTTP_STOPPING, "shutting down");
-        return;
     case DELIVERY_STOPPED_ROUTE:
         refuse_for_now(request, HTTP_STOPPED_ROUTE,
                        "the route is stopped: its dead letters take all room");

@@ -78,6 +78,9 @@ bool store_namespace_number(struct store *store, const char *name,
  * name lives as long as the store. */
 const char *store_route_name(const struct store *store, uint16_t number);
 
+/* Likewise of a namespace. */
+const char *store_namespace_name(const struct store *store, uint16_t number);
+
 /* What the route asks for; takes effect at once, is not stored. */
 struct store_retention {
     int64_t ids_ms;      /* settled records read as absent after that */
@@ -206,9 +209,11 @@ bool store_is_paused(const struct store *store, uint16_t route);
 
 /* Dead letters of a route: bytes they take, and dropping the oldest, which
  * is discarded with a line in its history. One that holds an ordering key is
- * left: only a person frees it. STORE_ABSENT: there is none to drop. */
+ * left: only a person frees it; so is the one at `keep_seq`, which has only
+ * just died. STORE_ABSENT: there is none to drop. */
 uint64_t store_dead_bytes(const struct store *store, uint16_t route);
 enum store_found store_drop_oldest_dead(struct store *store, uint16_t route,
+                                        uint64_t keep_seq,
                                         struct err *err) MUST_CHECK;
 
 /* A bounded step of what must be done in the background: closing and

@@ -242,6 +242,7 @@ uint64_t store_dead_bytes(const struct store *store, uint16_t route)
 
 /* The oldest dead letter of the route that blocks no ordering key. */
 static enum store_found find_droppable(struct store *store, uint16_t route,
+                                       uint64_t keep_seq,
                                        struct store_entry *entry,
                                        struct err *err)
 {
@@ -263,7 +264,7 @@ static enum store_found find_droppable(struct store *store, uint16_t route,
         if (!store_record_must_load(store, seq, entry, err)) {
             return STORE_FAILED;
         }
-        if ((entry->record.flags & RECORD_ORDERED) == 0) {
+        if (seq != keep_seq && (entry->record.flags & RECORD_ORDERED) == 0) {
             return STORE_FOUND;
         }
     }
@@ -290,13 +291,13 @@ static bool discard(struct store *store, struct store_entry *entry,
 }
 
 enum store_found store_drop_oldest_dead(struct store *store, uint16_t route,
-                                        struct err *err)
+                                        uint64_t keep_seq, struct err *err)
 {
     struct store_entry entry;
     enum store_found found;
 
     CHECK(store->txn != NULL && !store->options.read_only);
-    found = find_droppable(store, route, &entry, err);
+    found = find_droppable(store, route, keep_seq, &entry, err);
     if (found != STORE_FOUND) {
         return found;
     }

@@ -90,6 +90,11 @@ const char *store_route_name(const struct store *store, uint16_t number)
     return number < store->n_routes ? store->routes[number].name : NULL;
 }
 
+const char *store_namespace_name(const struct store *store, uint16_t number)
+{
+    return number < store->n_namespaces ? store->namespaces[number] : NULL;
+}
+
 void store_set_retention(struct store *store, uint16_t route,
                          const struct store_retention *retention)
 {

@@ -78,6 +78,7 @@ void world_init(struct world *world)
     CHECK(mkdtemp(world->dir) != NULL);
     world->ms = WORLD_START_MS;
     world->max_bytes = 64 << 20;
+    world->retention_ms = 86400000;
     world->random = 1;
     world->clock = (struct clock){world_ms, world_ms, world};
     for (size_t i = 0; i < WORLD_ROUTES; i++) {
@@ -106,7 +107,8 @@ bool world_try_open(struct world *world, struct err *err)
     struct store_options store = {
         .path = path,
         .max_bytes = world->max_bytes,
-        .retention_ms = 86400000,
+        .retention_ms = world->retention_ms,
+        .ids_per_generation = world->ids_per_generation,
         .create = true,
         .no_sync = true,
         .clock = &world->clock,
@@ -118,7 +120,7 @@ bool world_try_open(struct world *world, struct err *err)
         .random = world_random,
         .random_self = world,
         .inbox_items = 1024,
-        .inbox_bytes = 1 << 20,
+        .inbox_bytes = 64 << 20,
     };
 
     (void)snprintf(path, sizeof path, "%s/store", world->dir);

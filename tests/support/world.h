@@ -29,6 +29,8 @@ struct world {
     struct clock clock;
     int64_t ms; /* both clocks */
     uint64_t max_bytes;
+    uint32_t ids_per_generation; /* 0: the store's own rule */
+    int64_t retention_ms;
     struct store *store;
     struct engine *engine;
     struct engine_route routes[WORLD_ROUTES];

@@ -10,7 +10,6 @@
 
 /* Reads one event in full, on the engine's thread. */
 struct told {
-    const char *namespace;
     json_t *event;
     bool ok;
 };
@@ -20,8 +19,7 @@ static void read_full(void *ctx, struct store *store, struct store_entry *entry)
     struct told *told = ctx;
     struct err err;
 
-    told->ok =
-        story_event_full(&told->event, store, entry, told->namespace, &err);
+    told->ok = story_event_full(&told->event, store, entry, &err);
 }
 
 static void done(struct command *command)
@@ -29,9 +27,9 @@ static void done(struct command *command)
     (void)command;
 }
 
-static json_t *tell(struct world *world, const char *id, const char *namespace)
+static json_t *tell(struct world *world, const char *id)
 {
-    struct told told = {.namespace = namespace};
+    struct told told = {.event = NULL};
     struct command command = {
         .kind = COMMAND_READ,
         .actor = "",
@@ -72,7 +70,7 @@ Test(story, a_first_success_is_told_from_its_record_alone)
     world.ms += 250;
     world_end(&world, "evt_1", END_STATUS, 200);
     assert_json(
-        tell(&world, "evt_1", "a"),
+        tell(&world, "evt_1"),
         "{\"route\": \"a\", \"tenant\": \"\", \"id\": \"evt_1\","
         " \"state\": \"SUCCEEDED\", \"run\": 1, \"attempts\": 1,"
         " \"deliveries\": 1, \"first_seen\": \"1970-01-01T00:16:40.000Z\","
@@ -120,28 +118,14 @@ Test(story, a_later_success_and_its_orders_are_told_from_the_history)
     world_init(&world);
     world_open(&world);
     (void)world_deliver(&world, 0, "evt_1", "{}");
-    cr_assert_str_eq(history_of(tell(&world, "evt_1", "a")),
+    cr_assert_str_eq(history_of(tell(&world, "evt_1")),
                      "received 0; started 1; ");
     world_end(&world, "evt_1", END_STATUS, 404);
     cr_assert(world_order(&world, COMMAND_REPLAY, 0, "evt_1") == COMMAND_DONE);
     world_end(&world, "evt_1", END_STATUS, 200);
-    cr_assert_str_eq(history_of(tell(&world, "evt_1", "a")),
+    cr_assert_str_eq(history_of(tell(&world, "evt_1")),
                      "received 0; dead 1; replayed 1 tester; started 2; "
                      "succeeded 2; ");
-    world_fini(&world);
-}
-
-Test(story, the_key_of_a_route_that_is_gone_is_not_told)
-{
-    struct world world;
-    json_t *event;
-
-    world_init(&world);
-    world_open(&world);
-    (void)world_deliver(&world, 0, "evt_1", "{}");
-    event = tell(&world, "evt_1", NULL);
-    cr_assert(json_is_null(json_object_get(event, "idempotency_key")));
-    json_decref(event);
     world_fini(&world);
 }
 

@@ -182,7 +182,6 @@ Test(http, every_result_has_its_answer)
         {DELIVERY_DUPLICATE, 200, "duplicate", false},
         {DELIVERY_MISMATCH, 422, "conflict", false},
         {DELIVERY_NO_ROOM, 503, "refused", true},
-        {DELIVERY_STOPPING, 503, "refused", true},
         {DELIVERY_STOPPED_ROUTE, 503, "refused", true},
     };
     start();
