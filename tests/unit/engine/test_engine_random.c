@@ -7,7 +7,6 @@
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "support/world.h"
@@ -38,7 +37,12 @@ static const char *name_of(int n)
 
 static int number_of(const struct attempt *attempt)
 {
-    return atoi(attempt->id.data + 1);
+    int n = 0;
+
+    for (size_t i = 1; i < attempt->id.len; i++) {
+        n = n * 10 + (attempt->id.data[i] - '0');
+    }
+    return n;
 }
 
 static void check_running(void)
