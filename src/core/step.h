@@ -110,7 +110,7 @@ int64_t step_in(const struct step *step, int64_t delay_ms);
 /* Due then, or not before its key or its partition is free. */
 void step_set_due(struct step *step, int64_t due_ms);
 
-/* The last place in the order of its key, and due as soon as that is first. */
+/* Into the order of its key; due at once, or when nothing holds the key. */
 void step_line_up(struct step *step);
 
 /* New limits: from here on the clock runs and the tries count. */
