@@ -69,8 +69,8 @@ static bool parse(const struct buf *text, json_t **answer, struct err *err)
 {
     json_error_t error;
 
-    *answer =
-        json_loadb(text->len == 0 ? "" : text->data, text->len, 0, &error);
+    *answer = json_loadb(text->len == 0 ? "" : text->data, text->len,
+                         JSON_ALLOW_NUL, &error);
     if (json_is_object(*answer)) {
         return true;
     }

@@ -364,13 +364,14 @@ static void put_headers(struct buf *out, const json_t *headers)
 static void put_body(struct buf *out, const json_t *message)
 {
     const char *base64 = get(message, "body_base64");
-    struct slice body = slice_of(get(message, "body"));
+    const json_t *text = json_object_get(message, "body");
+    struct slice body = {json_string_value(text), json_string_length(text)};
     size_t more = 0;
 
     if (body.len > BODY_SHOWN) {
         body.len = BODY_SHOWN;
         body.len = slice_utf8_prefix(body);
-        more = strlen(get(message, "body")) - body.len;
+        more = json_string_length(text) - body.len;
     }
     if (json_is_true(json_object_get(message, "body_omitted"))) {
         buf_add_str(out, "  (the body was too large to be kept)\n");
@@ -420,7 +421,9 @@ void tell_event(const json_t *event, int64_t now_ms, struct buf *out)
     put_summary(out, event, now_ms);
     put_history(out, json_object_get(event, "history"));
     put_request(out, json_object_get(event, "request"));
-    if (json_is_object(result)) {
+    if (json_is_object(result) && number(result, "status") == 0) {
+        buf_add_str(out, "\nresult  done; the answer is not known\n");
+    } else if (json_is_object(result)) {
         buf_printf(out, "\nresult  status %lld\n",
                    (long long)number(result, "status"));
         put_headers(out, json_object_get(result, "headers"));

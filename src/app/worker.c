@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -386,6 +387,17 @@ static void free_worker(struct worker *worker)
 /* --- running
  * ------------------------------------------------------------------------ */
 
+/* Connections, handlers' pipes and transfers: as many as we may have. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit); /* the old one does, too */
+    }
+}
+
 /* A page of the mapped store could not be read: a bad sector, or somebody
  * cut the file. Nothing can be trusted to go on. */
 static void on_bus_error(int number)
@@ -472,6 +484,7 @@ bool worker_run(const struct config *config, struct err *err)
     bool ok;
 
     block_signals(&signals);
+    raise_descriptor_limit();
     (void)umask(0077);
     /* Handlers are not to gain rights that the worker has not. */
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

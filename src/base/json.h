@@ -6,8 +6,12 @@
  *
  * Every look-up validates the whole text first, so that an answer never
  * depends on where an error stands. Byte order marks, trailing commas, NaN,
- * invalid UTF-8, lone surrogates, NUL in a text (as \u0000 too) and trailing
- * bytes are invalid. Numbers are kept as text: exact, never a double.
+ * invalid UTF-8, NUL bytes and trailing bytes are invalid. Numbers are kept
+ * as text: exact, never a double.
+ *
+ * The grammar lets a string escape a NUL or half a surrogate pair ("\u0000",
+ * "\ud800"), and senders write such. A text that holds one is valid; the
+ * string is no text, cannot be decoded, and as a name equals no token.
  */
 #ifndef ONCED_BASE_JSON_H
 #define ONCED_BASE_JSON_H
@@ -56,8 +60,12 @@ enum json_status json_find(struct slice text, struct slice pointer,
  * '~' followed by 0 or 1 only. */
 bool json_pointer_ok(struct slice pointer);
 
-/* Appends the decoded bytes of a JSON_STRING. The value must come from a
- * valid text. */
+/* False where a JSON_STRING holds an escape for NUL or for half a surrogate
+ * pair. The value must come from a valid text. */
+bool json_string_is_text(struct json_value value);
+
+/* Appends the decoded bytes of a JSON_STRING, which must be text as above.
+ * The value must come from a valid text. */
 void json_decode_string(struct json_value value, struct buf *out);
 
 /* The items of an array, one by one: start with *at = 0; false at the end.

@@ -28,31 +28,45 @@ static int32_t hex4(const char *at, const char *end)
     return value;
 }
 
-/* The rest of an escape behind "\u". Moves `at` only on success. */
+/* The second half of a surrogate pair, as an escape at `at`, or -1. */
+static int32_t low_surrogate(const char *at, const char *end)
+{
+    int32_t value;
+
+    if (end - at < 6 || at[0] != '\\' || at[1] != 'u') {
+        return -1;
+    }
+    value = hex4(at + 2, end);
+    return value >= 0xdc00 && value <= 0xdfff ? value : -1;
+}
+
+/* The rest of an escape behind "\u"; half a pair gives its own value. Moves
+ * `at` only on success. */
 static bool take_unicode(const char **at, const char *end, uint32_t *code)
 {
     int32_t high = hex4(*at, end);
-    int32_t low;
+    int32_t low = -1;
 
-    if (high <= 0 || (high >= 0xdc00 && high <= 0xdfff)) {
+    if (high < 0) {
         return false;
     }
-    if (high < 0xd800 || high > 0xdbff) {
-        *code = (uint32_t)high;
-        *at += 4;
-        return true;
+    *at += 4;
+    *code = (uint32_t)high;
+    if (high >= 0xd800 && high <= 0xdbff) {
+        low = low_surrogate(*at, end);
     }
-    if (end - *at < 10 || (*at)[4] != '\\' || (*at)[5] != 'u') {
-        return false;
+    if (low >= 0) {
+        *code = 0x10000U + ((uint32_t)(high - 0xd800) << 10) +
+                (uint32_t)(low - 0xdc00);
+        *at += 6;
     }
-    low = hex4(*at + 6, end);
-    if (low < 0xdc00 || low > 0xdfff) {
-        return false;
-    }
-    *code =
-        0x10000U + ((uint32_t)(high - 0xd800) << 10) + (uint32_t)(low - 0xdc00);
-    *at += 10;
     return true;
+}
+
+/* Neither NUL nor half a surrogate pair. */
+static bool is_text(uint32_t code)
+{
+    return code != 0 && (code < 0xd800 || code > 0xdfff);
 }
 
 /* What a letter behind a backslash stands for, 0 where it means nothing. */
@@ -90,11 +104,22 @@ static bool take_escape(const char **at, const char *end, uint32_t *code)
     return true;
 }
 
+/* The escape at `*at` in a valid text. */
+static uint32_t take_valid_escape(const char **at, const char *end)
+{
+    uint32_t code;
+    bool ok = take_escape(at, end, &code);
+
+    CHECK(ok);
+    return code;
+}
+
 static size_t put_utf8(uint32_t code, char out[4])
 {
     static const unsigned char lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
     size_t n = 1U + (code >= 0x80) + (code >= 0x800) + (code >= 0x10000);
 
+    CHECK(is_text(code));
     for (size_t i = n - 1; i > 0; i--) {
         out[i] = (char)(0x80U | (code & 0x3fU));
         code >>= 6;
@@ -177,22 +202,20 @@ bool json_string_take(const char **at, const char *end, struct slice *text)
     return true;
 }
 
-/* The next character of a valid name, decoded. */
+/* The next character of a valid name, decoded; 0 bytes where it is no text. */
 static size_t take_name_char(struct slice *name, char out[4])
 {
     const char *at = name->data;
     uint32_t code;
-    bool ok;
 
     if (*at != '\\') {
         out[0] = *at;
         *name = slice_from(*name, 1);
         return 1;
     }
-    ok = take_escape(&at, name->data + name->len, &code);
-    CHECK(ok);
+    code = take_valid_escape(&at, name->data + name->len);
     *name = slice_from(*name, (size_t)(at - name->data));
-    return put_utf8(code, out);
+    return is_text(code) ? put_utf8(code, out) : 0;
 }
 
 /* RFC 6901, 4: "~1" is '/', "~0" is '~'. */
@@ -227,33 +250,53 @@ bool json_string_is(struct slice name, struct slice token)
     while (name.len > 0) {
         size_t n = take_name_char(&name, decoded);
 
-        if (!take_token_text(&token, (struct slice){decoded, n})) {
+        if (n == 0 || !take_token_text(&token, (struct slice){decoded, n})) {
             return false;
         }
     }
     return token.len == 0;
 }
 
-void json_decode_string(struct json_value value, struct buf *out)
+/* What stands between the quotes. */
+static struct slice content(struct json_value value)
 {
-    const char *at = value.raw.data + 1;
-    const char *end = value.raw.data + value.raw.len - 1;
-    char utf8[4];
-    uint32_t code;
-
     CHECK(value.type == JSON_STRING);
     CHECK(value.raw.len >= 2);
+    return (struct slice){value.raw.data + 1, value.raw.len - 2};
+}
+
+bool json_string_is_text(struct json_value value)
+{
+    struct slice text = content(value);
+    const char *at = text.data;
+    const char *end = text.data + text.len;
+
+    while (at < end) {
+        struct slice rest = {at, (size_t)(end - at)};
+
+        at += slice_find(rest, '\\');
+        if (at < end && !is_text(take_valid_escape(&at, end))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void json_decode_string(struct json_value value, struct buf *out)
+{
+    struct slice text = content(value);
+    const char *at = text.data;
+    const char *end = text.data + text.len;
+    char utf8[4];
+
     while (at < end) {
         struct slice rest = {at, (size_t)(end - at)};
         size_t plain = slice_find(rest, '\\');
-        bool ok;
 
         buf_add(out, at, plain);
         at += plain;
         if (at < end) {
-            ok = take_escape(&at, end, &code);
-            CHECK(ok);
-            buf_add(out, utf8, put_utf8(code, utf8));
+            buf_add(out, utf8, put_utf8(take_valid_escape(&at, end), utf8));
         }
     }
 }

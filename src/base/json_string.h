@@ -16,7 +16,8 @@
 bool json_string_take(const char **at, const char *end, struct slice *text);
 
 /* True where `name`, taken from a valid text and still escaped, is the
- * member that the RFC 6901 token names, still escaped in its own way. */
+ * member that the RFC 6901 token names, still escaped in its own way. A name
+ * that is no text (json_string_is_text) is none. */
 bool json_string_is(struct slice name, struct slice token);
 
 #endif

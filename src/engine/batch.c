@@ -230,7 +230,11 @@ void batch_note_settled(struct engine *engine, const struct route *route,
     note->reason = entry->record.reason;
     note->attempts = entry->record.attempt;
     note->run = entry->record.run;
-    note->took_ms = batch->now_ms - entry->record.clock_ms;
+    /* A rerun's clock starts with the order; the first run's is moved on by
+     * time that does not count, but took what it took. */
+    note->took_ms =
+        batch->now_ms - (entry->record.run == 1 ? entry->record.first_seen_ms
+                                                : entry->record.clock_ms);
     note->id_len = entry->id_len;
     memcpy(note->id, entry->id, entry->id_len);
 }

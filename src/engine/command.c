@@ -147,12 +147,19 @@ static bool change_event(struct engine *engine, struct command *command,
         .detail = command->note,
         .actor = command->actor,
     };
+    char claim[STORE_TEXT_MAX + 1];
 
     if (step.route == NULL) {
         return settle(command, COMMAND_REFUSED,
                       "the event's route is not configured");
     }
     step.input.assume_not_applied = command->assume_not_applied;
+    if (command->assume_not_applied) {
+        (void)snprintf(claim, sizeof claim, "said to be not applied%s%s",
+                       command->note == NULL ? "" : ", ",
+                       command->note == NULL ? "" : command->note);
+        step.detail = claim;
+    }
     if (command->only_run != 0 && entry->record.run != command->only_run) {
         return settle(command, COMMAND_NOTHING_TO_DO,
                       "it was run again already");

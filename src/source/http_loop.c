@@ -28,7 +28,8 @@ struct http_loop {
     struct http_shared *shared;
     struct MHD_Daemon *daemon;
     struct http_deadlines deadlines;
-    int64_t now_ms; /* read once per turn */
+    int64_t now_ms;  /* read once per turn */
+    bool has_closed; /* a connection, since the last wait */
     uint32_t random;
     size_t n_held;
     int epoll_fd, wake_fd;
@@ -196,6 +197,7 @@ static void close_connection(struct http_loop *loop, void **context)
     atomic_fetch_sub(&loop->shared->connections, 1);
     free(connection);
     *context = NULL;
+    loop->has_closed = true;
 }
 
 static void on_connection(void *cls, struct MHD_Connection *handle,
@@ -254,6 +256,12 @@ static int wait_ms(struct http_loop *loop)
 {
     MHD_UNSIGNED_LONG_LONG pending;
     int64_t wait = http_connection_next_ms(&loop->deadlines, loop->now_ms);
+    /* Out of descriptors, the library stops to accept, and begins again in a
+     * run after the one that closed a connection; nothing else wakes it. */
+    if (loop->has_closed) {
+        loop->has_closed = false;
+        return 0;
+    }
     if (MHD_get_timeout(loop->daemon, &pending) == MHD_YES &&
         (wait < 0 || pending < (MHD_UNSIGNED_LONG_LONG)wait)) {
         wait = (int64_t)pending;

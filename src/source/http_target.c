@@ -64,17 +64,35 @@ static bool is_dot_segment(struct slice segment)
     return rest.len == 0 || dot_length(rest) == rest.len;
 }
 
+/* "/", or what a receiver that decodes first may take for it; returns how many
+ * bytes it takes, or 0. */
+static size_t separator_length(struct slice text)
+{
+    static const struct slice spelled[] = {
+        {"/", 1}, {"\\", 1}, {"%2f", 3}, {"%5c", 3}};
+
+    for (size_t i = 0; i < sizeof(spelled) / sizeof(spelled[0]); i++) {
+        struct slice start = {text.data, spelled[i].len};
+        if (text.len >= start.len && slice_eq_nocase(start, spelled[i])) {
+            return start.len;
+        }
+    }
+    return 0;
+}
+
 static bool has_dot_segment(struct slice path)
 {
+    struct slice segment = {path.data, 0};
     while (path.len > 0) {
-        path = slice_from(path, 1);
-        struct slice segment = {path.data, slice_find(path, '/')};
-        if (is_dot_segment(segment)) {
+        size_t separator = separator_length(path);
+        if (separator > 0 && is_dot_segment(segment)) {
             return true;
         }
-        path = slice_from(path, segment.len);
+        path = slice_from(path, separator > 0 ? separator : 1);
+        segment = separator > 0 ? (struct slice){path.data, 0}
+                                : (struct slice){segment.data, segment.len + 1};
     }
-    return false;
+    return is_dot_segment(segment);
 }
 
 const char *http_target_split(struct slice raw, struct http_target *out)

@@ -42,6 +42,9 @@ static enum verify_status put_json(struct slice body, struct slice pointer,
     case JSON_NULL:
         return VERIFY_OK;
     case JSON_STRING:
+        if (!json_string_is_text(found)) {
+            return VERIFY_MALFORMED;
+        }
         json_decode_string(found, out);
         return VERIFY_OK;
     case JSON_NUMBER:

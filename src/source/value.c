@@ -172,6 +172,10 @@ static enum value_status eval_json(const char *pointer, struct slice body,
     }
     switch (found.type) {
     case JSON_STRING:
+        if (!json_string_is_text(found)) {
+            return fail(VALUE_BAD_BODY,
+                        "the value holds a NUL or half a surrogate pair", why);
+        }
         json_decode_string(found, out);
         return VALUE_OK;
     case JSON_NUMBER:

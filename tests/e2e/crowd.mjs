@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import net from 'node:net';
 import http from 'node:http';
 import { once } from 'node:events';
-import { Handler, Worker, githubHeaders, githubRoute, makeFolder, parallel } from './lib.mjs';
+import { Handler, Worker, githubHeaders, githubRoute, makeFolder, parallel, request } from './lib.mjs';
 
 const handler = await new Handler().listen();
 const worker = await new Worker(makeFolder('crowd'), {
@@ -74,6 +74,26 @@ for (const width of [300, 2000]) {
   }
   agent.destroy();
 }
+// --- more connections than descriptors ------------------------------------------------
+
+const poor = await new Worker(makeFolder('crowd-poor'), {
+  listen: { request_timeout: '1s', threads: 2 },
+  routes: [githubRoute(handler, { handler: { noop: {} } })],
+}, { descriptors: 64 }).start();
+for (let round = 0; round < 2; round++) {
+  const idle = Array.from({ length: 200 }, () => net.connect(poor.port, '127.0.0.1'));
+  idle.forEach((socket) => socket.on('error', () => {}).on('data', () => {}));
+  await Promise.all(idle.slice(0, 20).map((socket) => once(socket, 'close')));
+  idle.forEach((socket) => socket.destroy());
+  for (let i = 0; i < 20; i++) {
+    const id = `poor-${round}-${i}`;
+    const { status } = await request({ host: '127.0.0.1', port: poor.port, path: '/github', method: 'POST',
+      headers: githubHeaders(id, body), timeout: 5000, agent: false }, body);
+    assert.equal(status, 202, `delivery ${i} after descriptors ran out`);
+  }
+}
+assert.equal(await poor.stop(), 0);
+
 const counts = await worker.settled('github');
 assert.equal(counts.succeeded, next);
 assert.equal(await worker.stop(), 0);

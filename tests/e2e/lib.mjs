@@ -57,6 +57,7 @@ export function request(options, body = '') {
       res.on('end', () => resolve({ status: res.statusCode, headers: res.headers, body: Buffer.concat(parts) }));
     });
     req.on('error', reject);
+    req.on('timeout', () => req.destroy(new Error(`no answer in ${options.timeout} ms`)));
     req.end(body);
   });
 }
@@ -122,7 +123,8 @@ process.on('exit', () => children.forEach((child) => child.kill('SIGKILL')));
 
 export class Worker {
   // `config` without store, listen and admin, which are filled in.
-  constructor(folder, config) {
+  constructor(folder, config, { descriptors } = {}) {
+    this.commandLine = descriptors ? ['sh', '-c', `ulimit -n ${descriptors}; exec "$@"`, 'sh', program] : [program];
     this.folder = folder;
     this.config = config;
     this.file = path.join(folder, 'onced.json');
@@ -140,7 +142,8 @@ export class Worker {
     };
     fs.writeFileSync(this.file, JSON.stringify(config, null, 2));
     const log = fs.openSync(this.logFile, 'a');
-    this.child = spawn(program, ['run', '-c', this.file], { stdio: ['ignore', log, log] });
+    const [name, ...words] = this.commandLine;
+    this.child = spawn(name, [...words, 'run', '-c', this.file], { stdio: ['ignore', log, log] });
     fs.closeSync(log);
     const { child } = this;
     children.add(child);
