@@ -93,6 +93,13 @@ static bool wait_for_all(const struct site *site, const json_t *targets,
     return true;
 }
 
+/* What was waited for did not come to a good end. */
+static bool any_failed(const json_t *states)
+{
+    return json_object_get(states, "DEAD") != NULL ||
+           json_object_get(states, "FAILED") != NULL;
+}
+
 static void tell_states(const struct cli *cli, json_t *states)
 {
     const char *state;
@@ -124,6 +131,9 @@ static int wait_for_one(struct cli *cli)
             tell_states(cli, states);
         }
         status = cli_finish(cli);
+        if (status == 0 && any_failed(states)) {
+            status = ERR_AGAIN;
+        }
     } else {
         status = cli_fail(cli, &err);
     }
@@ -315,7 +325,7 @@ static bool replay_and_wait(const struct cli *cli, const struct site *site,
     if (ok && waits) {
         ok = wait_for_all(site, targets, states, err);
     }
-    if (ok && waits && cli->values[CLI_JSON] != NULL) {
+    if (ok && waits) {
         CHECK(json_object_set(*counts, "settled", states) == 0);
     }
     if (ok) {
@@ -339,7 +349,8 @@ static int replay_all(struct cli *cli)
     if (body != NULL && site_open(&site, cli_config_file(cli), &err) &&
         replay_and_wait(cli, &site, body, &counts, &err)) {
         status = cli_finish(cli);
-        if (status == 0 && was_skipped(counts)) {
+        if (status == 0 && (was_skipped(counts) ||
+                            any_failed(json_object_get(counts, "settled")))) {
             status = ERR_AGAIN;
         }
     } else {

@@ -112,6 +112,11 @@ static const char outcomes[] =
     "(at least every 15 s) to see whether it is back; the others wait, and are "
     "due\n"
     "at once when it is.\n"
+    "\n"
+    "A program holds a locked file as descriptor 3, which tells a worker that\n"
+    "was killed and started again that it still runs. It should leave that\n"
+    "descriptor alone. Its standard error goes to the log, line by line; what\n"
+    "it prints is kept when it succeeds.\n"
     "\n";
 
 static const char end[] =

@@ -359,7 +359,8 @@ static const struct option route_options[] = {
      FIELD(namespace),
      .otherwise = "the route's `name`",
      .help = "Where ids are compared. Routes that name the same one share "
-             "their memory."},
+             "their memory. A renamed route starts with an empty one, unless "
+             "it keeps its old name here."},
     {.key = "respond",
      .type = OPTION_OBJECT,
      .section = &respond_section,

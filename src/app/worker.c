@@ -427,29 +427,47 @@ static void block_signals(sigset_t *signals)
     CHECK(sigaction(SIGBUS, &bus_error, NULL) == 0);
 }
 
-static bool start_worker(struct worker *worker, struct err *err)
+static bool start_engine(struct worker *worker, struct err *err)
 {
-    struct admin_options admin = {.config = worker->config};
-    int failed;
+    int failed =
+        pthread_create(&worker->engine_thread, NULL, engine_main, worker);
 
-    if (!open_store(worker, err) || !make_handlers(worker, err) ||
-        !make_engine(worker, err)) {
-        return false;
-    }
-    failed = pthread_create(&worker->engine_thread, NULL, engine_main, worker);
     if (failed != 0) {
         return err_set(err, ERR_AGAIN, "start the engine's thread: %s",
                        strerror(failed));
     }
     worker->engine_started = true;
-    admin.engine = worker->engine;
-    admin.store = worker->store;
-    if (!admin_start(&worker->admin, &admin, err) ||
-        !start_source(worker, err)) {
+    return true;
+}
+
+/* Every address is bound before the engine turns: a worker that cannot be
+ * reached handles nothing. Where one is in use the engine still turns, to
+ * answer those who are waiting, but starts no attempt. */
+static bool start_worker(struct worker *worker, struct err *err)
+{
+    struct admin_options admin = {.config = worker->config};
+    struct err late;
+    bool ok;
+
+    if (!open_store(worker, err) || !make_handlers(worker, err) ||
+        !make_engine(worker, err)) {
         return false;
     }
-    admin_set_ready(worker->admin, true);
-    return true;
+    admin.engine = worker->engine;
+    admin.store = worker->store;
+    ok = admin_start(&worker->admin, &admin, err) && start_source(worker, err);
+    if (!ok) {
+        engine_stop_intake(worker->engine);
+    }
+    if (!start_engine(worker, ok ? err : &late)) {
+        log_error("worker", "ending at once", ok ? err : &late);
+        log_stop();
+        _exit(ERR_AGAIN);
+    }
+    if (ok) {
+        admin_set_ready(worker->admin, true);
+    }
+    return ok;
 }
 
 static void tell_ready(const struct worker *worker)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "engine/internal.h"
 
 enum { STOPPED_ROUTE_RETRY_S = 60, FULL_RETRY_S = 5 };
@@ -81,19 +82,33 @@ static bool apply_arrival(struct engine *engine, struct arrival *arrival,
            attempt_prepare(engine, route, &entry, arrival->envelope, err);
 }
 
+static bool is_stopped(struct engine *engine, struct route *route)
+{
+    bool stopped = route->conf.on_dead_full == DEAD_FULL_STOP_ROUTE &&
+                   store_dead_bytes(engine->store, route->number) >=
+                       route->conf.max_dead_bytes;
+    struct log_line line;
+
+    if (stopped != route->told_stopped &&
+        log_begin(&line, LOG_WARN, "engine",
+                  stopped ? "dead letters are full: new events are refused"
+                          : "dead letters have room again")) {
+        log_str(&line, "route", slice_of(route->conf.name));
+        log_end(&line);
+    }
+    route->told_stopped = stopped;
+    return stopped;
+}
+
 /* What keeps a delivery with a new event out; DELIVERY_ACCEPTED: nothing. */
 static enum delivery_answer closed_door(struct engine *engine,
-                                        const struct route *route)
+                                        struct route *route)
 {
     if (engine->batch.full) {
         return DELIVERY_NO_ROOM;
     }
-    if (route->conf.on_dead_full == DEAD_FULL_STOP_ROUTE &&
-        store_dead_bytes(engine->store, route->number) >=
-            route->conf.max_dead_bytes) {
-        return DELIVERY_STOPPED_ROUTE;
-    }
-    return DELIVERY_ACCEPTED;
+    return is_stopped(engine, route) ? DELIVERY_STOPPED_ROUTE
+                                     : DELIVERY_ACCEPTED;
 }
 
 /* All events of a delivery are taken, or none: a door that is closed for one
@@ -103,7 +118,7 @@ static bool check_doors(struct engine *engine, struct delivery *delivery,
 {
     for (size_t i = 0; i < delivery->n_arrivals; i++) {
         const struct arrival *arrival = &delivery->arrivals[i];
-        const struct route *route = &engine->routes[arrival->route];
+        struct route *route = &engine->routes[arrival->route];
         enum delivery_answer door = closed_door(engine, route);
         struct store_entry entry;
 

@@ -368,6 +368,21 @@ static bool commit(struct engine *engine, struct err *err)
     return true;
 }
 
+/* Once when it begins, and once when it is over. */
+static void tell_room(struct engine *engine)
+{
+    bool full = engine->batch.full;
+    struct log_line line;
+
+    if (full != engine->told_full &&
+        log_begin(&line, LOG_WARN, "engine",
+                  full ? "no room: new events are refused until there is some"
+                       : "there is room again")) {
+        log_end(&line);
+    }
+    engine->told_full = full;
+}
+
 bool batch_run(struct engine *engine, struct err *err)
 {
     struct batch *batch = &engine->batch;
@@ -377,6 +392,7 @@ bool batch_run(struct engine *engine, struct err *err)
     batch->dirty = false;
     batch->waits_for_room = batch->now_ms < engine->no_room_until_ms;
     batch->full = batch->waits_for_room || store_is_full(engine->store);
+    tell_room(engine);
     if (batch->full &&
         engine->housekeeping_ms > batch->now_ms + NO_ROOM_RETRY_MS) {
         engine->housekeeping_ms = batch->now_ms + NO_ROOM_RETRY_MS;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "base/metrics.h"
 #include "engine/internal.h"
 
@@ -34,8 +35,39 @@ static bool is_configured(const struct engine *engine, uint16_t number)
     return false;
 }
 
+static bool refuse_open_events(const char *name, const uint64_t *counts,
+                               struct err *err)
+{
+    return err_set(
+        err, ERR_CONFIG,
+        "the store has unsettled events of route \"%s\", which is not "
+        "configured: %llu pending, %llu running, %llu uncertain; keep it as "
+        "{ \"name\": \"%s\", \"retired\": true }",
+        name, (unsigned long long)counts[RECORD_PENDING],
+        (unsigned long long)counts[RECORD_RUNNING],
+        (unsigned long long)counts[RECORD_UNCERTAIN], name);
+}
+
+/* A renamed route starts with an empty memory: that should not go unseen. */
+static void tell_left_behind(const char *name, const uint64_t *counts)
+{
+    uint64_t settled = counts[RECORD_SUCCEEDED] + counts[RECORD_FAILED];
+    struct log_line line;
+
+    if (settled + counts[RECORD_DEAD] > 0 &&
+        log_begin(
+            &line, LOG_WARN, "engine",
+            "events of a route that is not configured: a renamed route "
+            "knows them only if it keeps the old name as its namespace")) {
+        log_str(&line, "route", slice_of(name));
+        log_int(&line, "settled", (int64_t)settled);
+        log_int(&line, "dead", (int64_t)counts[RECORD_DEAD]);
+        log_end(&line);
+    }
+}
+
 /* Events of a route that nobody configures would wait for ever, unseen. */
-static bool refuse_abandoned(struct engine *engine, struct err *err)
+static bool check_abandoned(struct engine *engine, struct err *err)
 {
     struct store_stats *stats = mem_new(1, sizeof *stats);
     bool ok = true;
@@ -46,18 +78,16 @@ static bool refuse_abandoned(struct engine *engine, struct err *err)
          ok && (name = store_route_name(engine->store, number)) != NULL;
          number++) {
         const uint64_t *counts = stats->counts[number];
-        uint64_t open = counts[RECORD_PENDING] + counts[RECORD_RUNNING] +
-                        counts[RECORD_UNCERTAIN];
 
-        if (open > 0 && !is_configured(engine, number)) {
-            ok = err_set(err, ERR_CONFIG,
-                         "the store has unsettled events of route \"%s\", "
-                         "which is not configured: %llu pending, %llu running, "
-                         "%llu uncertain; keep it as { \"name\": \"%s\", "
-                         "\"retired\": true }",
-                         name, (unsigned long long)counts[RECORD_PENDING],
-                         (unsigned long long)counts[RECORD_RUNNING],
-                         (unsigned long long)counts[RECORD_UNCERTAIN], name);
+        if (is_configured(engine, number)) {
+            continue;
+        }
+        if (counts[RECORD_PENDING] + counts[RECORD_RUNNING] +
+                counts[RECORD_UNCERTAIN] >
+            0) {
+            ok = refuse_open_events(name, counts, err);
+        } else {
+            tell_left_behind(name, counts);
         }
     }
     free(stats);
@@ -118,7 +148,7 @@ bool engine_new(struct engine **out, const struct engine_options *options,
     item_list_init(&engine->batch.results);
     item_list_init(&engine->batch.commands);
     item_list_init(&engine->batch.deliveries);
-    if (!open_routes(engine, options, err) || !refuse_abandoned(engine, err) ||
+    if (!open_routes(engine, options, err) || !check_abandoned(engine, err) ||
         !recover_attempts(engine, err)) {
         engine_free(&engine);
         return false;

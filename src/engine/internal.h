@@ -47,6 +47,7 @@ struct route {
     /* of the open batch; folded into the rest after the commit */
     uint32_t starting, ending;
     bool heard, unheard; /* an attempt reached the handler, or did not */
+    bool told_stopped;   /* the log knows that its dead letters are full */
     /* the breaker */
     bool unreachable;
     int64_t probe_at_ms; /* store time of the next try while unreachable */
@@ -113,6 +114,7 @@ struct engine {
     int64_t no_room_until_ms; /* likewise: refuse new events till then */
     bool maintenance_waits;   /* store_maintain has another step */
     bool is_tight;            /* the last batch found no room */
+    bool told_full;           /* the log knows that there is no room */
     size_t running;           /* attempts in flight, all routes */
     atomic_size_t commands;   /* in the inbox or in work */
     atomic_bool stopping;

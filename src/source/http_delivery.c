@@ -11,7 +11,7 @@
 #include "base/metrics.h"
 #include "source/http_gzip.h"
 
-enum { FINGERPRINT_VERSION = 1 };
+enum { FINGERPRINT_VERSION = 1, WARN_EVERY_MS = 1000 };
 
 /* --- what arrived -------------------------------------------------------- */
 
@@ -47,6 +47,7 @@ static bool verify(struct http_request *request,
             continue;
         }
         metric_add(METRIC_VERIFY_FAILURES, route->engine_route, status, 1);
+        request->log_why = verify_status_name(status);
         return http_request_refuse(request, 401, HTTP_UNAUTHORIZED,
                                    "the signature is missing or not valid");
     }
@@ -326,13 +327,25 @@ static unsigned status_of(const struct http_request *request)
                : ready->duplicate.status;
 }
 
+/* Refusals are worth a line that is seen, but no flood of them is. */
+static bool may_warn(struct http_shared *shared)
+{
+    int64_t now_ms = clock_boot_ms(shared->options.clock);
+    int64_t last_ms = atomic_load(&shared->warned_boot_ms);
+    return now_ms - last_ms >= WARN_EVERY_MS &&
+           atomic_compare_exchange_strong(&shared->warned_boot_ms, &last_ms,
+                                          now_ms);
+}
+
 static void write_log(const struct http_request *request,
                       const struct http_route *route, size_t n)
 {
     struct log_line line;
     const struct delivery *delivery = &request->delivery;
     enum http_outcome outcome = outcome_for(request, n);
-    if (!log_begin(&line, LOG_DEBUG, "http", "delivery answered")) {
+    bool warns = !request->is_accepted && may_warn(request->shared);
+    if (!log_begin(&line, warns ? LOG_WARN : LOG_DEBUG, "http",
+                   "delivery answered")) {
         return;
     }
     log_str(&line, "route", slice_of(route->name));
@@ -342,7 +355,9 @@ static void write_log(const struct http_request *request,
     log_str(&line, "outcome", slice_of(http_source_outcomes[outcome]));
     log_int(&line, "status", status_of(request));
     if (!request->is_accepted) {
-        log_str(&line, "why", slice_of(request->refusal.detail));
+        log_str(&line, "why",
+                slice_of(request->log_why != NULL ? request->log_why
+                                                  : request->refusal.detail));
     }
     log_end(&line);
 }

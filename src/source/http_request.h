@@ -65,6 +65,7 @@ struct http_request {
     /* what is answered */
     bool is_accepted; /* else `refusal` holds */
     struct http_answer refusal;
+    const char *log_why; /* what the log says and the answer does not */
 };
 
 /* From the request line; `target` may be NULL. */

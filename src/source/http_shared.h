@@ -36,6 +36,7 @@ struct http_shared {
     atomic_bool is_stopping;
     atomic_uint connections;            /* over all loops */
     atomic_uint_least64_t bodies_bytes; /* held by requests at this time */
+    _Atomic int64_t warned_boot_ms;     /* the last refusal that was told */
 };
 
 #endif
