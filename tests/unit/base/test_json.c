@@ -83,6 +83,13 @@ static const struct text_row texts[] = {
     {SLICE_INIT("\"\\u0001\\uFFFF\\ud83d\\uDE00\""), JSON_OK, 0},
     {SLICE_INIT("\"\x7f \xc2\x80 \xe2\x82\xac \xf0\x9f\x98\x80\""), JSON_OK, 0},
     {SLICE_INIT("\"12345678\xe2\x82\xac\""), JSON_OK, 0},
+    {SLICE_INIT("\"\\u0000\""), JSON_OK, 0},
+    {SLICE_INIT("\"\\ud800\""), JSON_OK, 0},
+    {SLICE_INIT("\"\\ud800\\n\""), JSON_OK, 0},
+    {SLICE_INIT("\"\\ud800\\u0041\""), JSON_OK, 0},
+    {SLICE_INIT("\"\\ud800\\ud800\""), JSON_OK, 0},
+    {SLICE_INIT("\"\\udc00\\ud800\""), JSON_OK, 0},
+    {SLICE_INIT("{\"\\u0000\":1,\"\\ud800\":[\"\\udfff\"]}"), JSON_OK, 0},
     {SLICE_INIT("\"a"), JSON_INVALID, 2},
     {SLICE_INIT("\"a\\\""), JSON_INVALID, 4},
     {SLICE_INIT("\"\\"), JSON_INVALID, 1},
@@ -92,16 +99,11 @@ static const struct text_row texts[] = {
     {SLICE_INIT("\"a\0b\""), JSON_INVALID, 2},
     {SLICE_INIT("\"\\x41\""), JSON_INVALID, 1},
     {SLICE_INIT("\"\\0\""), JSON_INVALID, 1},
-    {SLICE_INIT("\"\\u0000\""), JSON_INVALID, 1},
     {SLICE_INIT("\"ab\\u12g4\""), JSON_INVALID, 3},
     {SLICE_INIT("\"\\u123\""), JSON_INVALID, 1},
-    {SLICE_INIT("\"\\ud800\""), JSON_INVALID, 1},
-    {SLICE_INIT("\"\\ud800x\""), JSON_INVALID, 1},
-    {SLICE_INIT("\"\\ud800\\n\""), JSON_INVALID, 1},
-    {SLICE_INIT("\"\\ud800\\u0041\""), JSON_INVALID, 1},
-    {SLICE_INIT("\"\\ud800\\ue000\""), JSON_INVALID, 1},
-    {SLICE_INIT("\"\\ud800\\ud800\""), JSON_INVALID, 1},
-    {SLICE_INIT("\"\\udc00\\ud800\""), JSON_INVALID, 1},
+    {SLICE_INIT("\"\\ud800\\u12g4\""), JSON_INVALID, 7},
+    {SLICE_INIT("\"\\ud800\\"), JSON_INVALID, 7},
+    {SLICE_INIT("\"\\ud800\xed\xb0\x80\""), JSON_INVALID, 7},
     {SLICE_INIT("\"ab\xff\""), JSON_INVALID, 3},
     {SLICE_INIT("\"\xc0\x80\""), JSON_INVALID, 1},
     {SLICE_INIT("\"\xed\xa0\x80\""), JSON_INVALID, 1},
@@ -252,6 +254,16 @@ static const struct find_row finds[] = {
     {"{\"a\\n\":1}", "/a\n", JSON_OK, "1"},
     {"{\"a%62\":1}", "/a%62", JSON_OK, "1"},
     {"{\"0\":1}", "/0", JSON_OK, "1"},
+    /* names and values that are no text */
+    {"{\"a\\u0000\":1,\"a\":2}", "/a", JSON_OK, "2"},
+    {"{\"a\\ud800\":1,\"\\udc00a\":1,\"a\":2}", "/a", JSON_OK, "2"},
+    {"{\"\\ud800\":1,\"\\ud800\":1,\"a\":2}", "/a", JSON_OK, "2"},
+    {"{\"a\":\"\\u0000\"}", "/a", JSON_OK, "\"\\u0000\""},
+    {"{\"\\u0000\":1}", "/", JSON_ABSENT, NULL},
+    {"{\"\\u0000\":1}", "/\\u0000", JSON_ABSENT, NULL},
+    {"{\"\\ud800\":1}", "/\xed\xa0\x80", JSON_ABSENT, NULL},
+    {"{\"\\ud800\":1,\"\\ud800\":1}", "/\xed\xa0\x80", JSON_ABSENT, NULL},
+    {"{\"a\":\"\\u0000\",\"a\":1}", "/a", JSON_AMBIGUOUS, NULL},
     /* nothing there */
     {"{\"a\":1}", "/b", JSON_ABSENT, NULL},
     {"{\"a\":1}", "/A", JSON_ABSENT, NULL},
@@ -395,6 +407,53 @@ Test(json, a_string_is_decoded)
     }
 }
 
+Test(json, a_name_with_a_nul_equals_no_token_with_one)
+{
+    struct json_value got;
+
+    cr_expect(json_find(SLICE("{\"a\\u0000\":1}"), SLICE("/a\0"), &got) ==
+              JSON_ABSENT);
+}
+
+Test(json, a_string_with_a_nul_or_half_a_pair_is_no_text)
+{
+    static const struct {
+        const char *text;
+        bool is_text;
+    } rows[] = {
+        {"\"\"", true},
+        {"\"a\\nb\\u0001\\\\u0000\\\\ud800\"", true},
+        {"\"\\ud7ff\\ue000\\uffff\"", true},
+        {"\"\\ud800\\udc00\\uDBFF\\uDFFF\"", true},
+        {"\"ab\\n\\u0000cd\"", false},
+        {"\"\\ud800\"", false},
+        {"\"\\uDBFFx\"", false},
+        {"\"x\\uDFFF\"", false},
+        {"\"\\ud800\\ud800\\udc00\"", false},
+        {"\"\\ud800\\udc00\\udc00\"", false},
+        {"\"\\ud800\\\\udc00\"", false},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct json_value value;
+
+        cr_assert(json_find(slice_of(rows[i].text), SLICE(""), &value) ==
+                  JSON_OK);
+        cr_expect(json_string_is_text(value) == rows[i].is_text, "%s",
+                  rows[i].text);
+        oracle_agree(slice_of(rows[i].text), SLICE(""));
+    }
+}
+
+Test(json, to_decode_what_is_no_text_is_a_mistake_of_the_program,
+     .signal = SIGABRT)
+{
+    struct buf out = BUF_INIT;
+
+    json_decode_string((struct json_value){JSON_STRING, SLICE("\"\\ud800\"")},
+                       &out);
+}
+
 Test(json, items_come_one_by_one)
 {
     struct slice text = SLICE(" [ 1, \"a,]\" ,[2,[3]],{\"b\":[4]} , null ] ");
@@ -473,7 +532,8 @@ static const struct bomb bombs[] = {
     {"\"", "\\\\", "\"", JSON_OK},
     {"\"", "\\u0041", "\"", JSON_OK},
     {"\"", "\\ud83d\\ude00", "\"", JSON_OK},
-    {"\"", "\\ud83d", "\"", JSON_INVALID},
+    {"\"", "\\ud83d", "\"", JSON_OK},
+    {"\"", "\\u0000", "\"", JSON_OK},
     {"\"", "\xe2\x82\xac", "\"", JSON_OK},
     {"\"", "\xe2\x82\xac", "\xff\"", JSON_INVALID},
     {"\"", "\x80", "\"", JSON_INVALID},
@@ -524,8 +584,9 @@ Test(json, a_bomb_costs_no_more_than_its_length)
 
 Test(json, the_end_of_the_text_is_the_end_of_reading)
 {
-    static const char *const ends[] = {"\"12345678", "12", "[true", "{\"a",
-                                       "\"\\u12",    "-",  "1e",    "nul"};
+    static const char *const ends[] = {
+        "\"12345678", "12",  "[true",     "{\"a",        "\"\\u12",        "-",
+        "1e",         "nul", "\"\\ud800", "\"\\ud800\\", "\"\\ud800\\udc0"};
 
     for (size_t i = 0; i < COUNT(ends); i++) {
         struct slice text = slice_of(ends[i]);

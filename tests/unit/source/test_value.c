@@ -99,6 +99,59 @@ Test(value, a_body_that_is_not_json_is_told_apart_from_a_missing_member)
     expect("json:/0", &request.envelope, VALUE_BAD_BODY, NULL);
 }
 
+Test(value, a_string_that_is_no_text_spoils_no_member_but_its_own)
+{
+    static const struct {
+        const char *text;
+        enum value_status status;
+        const char *expected;
+    } cases[] = {
+        {"json:/id", VALUE_OK, "evt_1"},
+        {"json:/face", VALUE_OK, "\xf0\x9f\x98\x80"},
+        {"json:/nul", VALUE_BAD_BODY, NULL},
+        {"json:/half/0", VALUE_BAD_BODY, NULL},
+        {"json:/x", VALUE_ABSENT, NULL},
+    };
+    struct signed_request request;
+
+    request_start(&request,
+                  SLICE("{\"nul\":\"a\\u0000\",\"half\":[\"\\ud83d\"],"
+                        "\"x\\u0000\":1,\"\\udc00\":2,"
+                        "\"face\":\"\\ud83d\\ude00\","
+                        "\"id\":\"evt_1\"}"));
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        expect(cases[i].text, &request.envelope, cases[i].status,
+               cases[i].expected);
+    }
+}
+
+Test(value, a_string_that_is_no_text_and_a_body_that_is_not_json_are_told_apart)
+{
+    static const char *const rows[][2] = {
+        {"{\"id\":\"a\\u0000\"}",
+         "the value holds a NUL or half a surrogate pair"},
+        {"{\"id\":\"\\udc00\"}",
+         "the value holds a NUL or half a surrogate pair"},
+        {"{\"id\":\"\\ud80\"}", "the body is not JSON"},
+        {"{\"id\":\"\xed\xa0\x80\"}", "the body is not JSON"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct signed_request request;
+        struct value value = {0};
+        struct buf out = BUF_INIT;
+        const char *why = NULL;
+
+        must_add(&value, "json:/id");
+        request_start(&request, slice_of(rows[i][0]));
+        cr_expect_eq(value_eval(&value, &request.envelope, &out, &why),
+                     VALUE_BAD_BODY);
+        cr_expect_str_eq(why, rows[i][1]);
+        buf_free(&out);
+        value_free(&value);
+    }
+}
+
 Test(value, finds_headers_without_case_and_refuses_repeats)
 {
     struct signed_request request;

@@ -90,6 +90,10 @@ Test(verify_hmac, hmac_signs_any_pieces)
                  VERIFY_MALFORMED);
     cr_expect_eq(check_every_piece("i1", "a=x+y", "{", right),
                  VERIFY_MALFORMED);
+    cr_expect_eq(check_every_piece("i1", "a=x+y", "{\"n\":\"\\u0000\"}", right),
+                 VERIFY_MALFORMED);
+    cr_expect_eq(check_every_piece("i1", "a=x+y", "{\"n\":\"\\ud800\"}", right),
+                 VERIFY_MALFORMED);
 }
 
 /* Each would let a body through that nobody signed. */
