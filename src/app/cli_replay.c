@@ -52,6 +52,36 @@ static void sleep_ms(int64_t ms)
     }
 }
 
+/* Nobody waits for an event of a paused route: it might be for ever. */
+static bool goes_on(const struct site *site, const json_t *event,
+                    struct err *err)
+{
+    const struct client_request request = {.socket = site->socket,
+                                           .target = "/v1/status"};
+    const char *name = json_string_value(json_object_get(event, "route"));
+    json_t *status;
+    const json_t *route;
+    bool paused = false;
+    size_t i;
+
+    if (!cli_call(&request, &status, err)) {
+        return false;
+    }
+    json_array_foreach(json_object_get(status, "routes"), i, route)
+    {
+        const char *other = json_string_value(json_object_get(route, "name"));
+
+        if (name != NULL && other != NULL && strcmp(name, other) == 0) {
+            paused = json_is_true(json_object_get(route, "paused"));
+        }
+    }
+    json_decref(status);
+    return !paused ||
+           err_set(err, ERR_AGAIN,
+                   "route \"%s\" is paused: its events are not waited for",
+                   name);
+}
+
 static bool wait_for(const struct site *site, const char *target,
                      json_t **event, struct err *err)
 {
@@ -64,6 +94,10 @@ static bool wait_for(const struct site *site, const char *target,
         }
         if (is_settled(*event)) {
             return true;
+        }
+        if (!goes_on(site, *event, err)) {
+            json_decref(*event);
+            return false;
         }
         json_decref(*event);
         sleep_ms(WAIT_POLL_MS);

@@ -186,6 +186,10 @@ answer = () => 200;
 const rest = await json('replay', '--dead', '--route', 'github', '--reason', 'refused', '--since', '1h');
 assert.deepEqual([rest.matched, rest.replayed], [121, 121]);
 assert.equal((await worker.counts('github')).pending, 121);
+const { events: [pending] } = await json('events', '--route', 'github', '--state', 'PENDING', '--limit', '1');
+const vain = await order('replay', 'github', pending.id, '--wait');
+assert.equal(vain.code, 75, 'nobody waits for a paused route');
+assert.match(vain.err, /"github" is paused/);
 assert.equal((await order('resume', 'github')).code, 0);
 assert.equal((await worker.settled('github')).dead, 0);
 
