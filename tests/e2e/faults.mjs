@@ -11,6 +11,8 @@ import { inState, metric } from './support/fault.mjs';
 
 // --- a handler on raw sockets ----------------------------------------------------------------
 //
+// Whole answers leave the connection open: one that closes behind them
+// without a word may close under the next request, which is then in doubt.
 // The kind of an event is its id up to the last '-'. The first attempt goes
 // wrong as the kind says; the second is answered 200.
 
@@ -46,19 +48,19 @@ const kinds = {
   'endless-headers': (s) => { s.write('HTTP/1.1 200 OK\r\n'); flood(s, large, Buffer.from(`X: ${'x'.repeat(1000)}\r\n`)); },
   'long-header': (s) => { s.write('HTTP/1.1 200 OK\r\nX: '); flood(s, large); },
   'endless-100': (s) => flood(s, large, Buffer.from('HTTP/1.1 100 Continue\r\n\r\n'.repeat(100))),
-  'redirect': (s) => s.end('HTTP/1.1 307 Again\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n'),
-  '500': (s) => s.end('HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n'),
-  '503': (s) => s.end('HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n'),
+  'redirect': (s) => s.write('HTTP/1.1 307 Again\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n'),
+  '500': (s) => s.write('HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n'),
+  '503': (s) => s.write('HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n'),
 };
 // These are answers: one attempt, and what follows.
 const final = {
-  'ok': [(s) => s.end(ok), 'SUCCEEDED'],
-  'ok-after-100': [(s) => s.end(`HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n${ok}`), 'SUCCEEDED'],
+  'ok': [(s) => s.write(ok), 'SUCCEEDED'],
+  'ok-after-100': [(s) => s.write(`HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n${ok}`), 'SUCCEEDED'],
   'ok-until-close': [(s) => s.end('HTTP/1.0 200 OK\r\n\r\nok'), 'SUCCEEDED'],
-  'no-content': [(s) => s.end('HTTP/1.1 204 No Content\r\n\r\n'), 'SUCCEEDED'],
+  'no-content': [(s) => s.write('HTTP/1.1 204 No Content\r\n\r\n'), 'SUCCEEDED'],
   'large': [(s) => { s.write(`HTTP/1.1 200 OK\r\nContent-Length: ${large}\r\n\r\n`); flood(s, large); }, 'SUCCEEDED'],
-  '404': [(s) => s.end('HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n'), 'DEAD'],
-  '422': [(s) => s.end('HTTP/1.1 422 No\r\nOnced-Code: card-declined\r\nContent-Length: 0\r\n\r\n'), 'DEAD'],
+  '404': [(s) => s.write('HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n'), 'DEAD'],
+  '422': [(s) => s.write('HTTP/1.1 422 No\r\nOnced-Code: card-declined\r\nContent-Length: 0\r\n\r\n'), 'DEAD'],
 };
 
 const requests = [];
