@@ -115,8 +115,10 @@ static const char outcomes[] =
     "\n"
     "A program holds a locked file as descriptor 3, which tells a worker that\n"
     "was killed and started again that it still runs. It should leave that\n"
-    "descriptor alone. Its standard error goes to the log, line by line; what\n"
-    "it prints is kept when it succeeds.\n"
+    "descriptor alone; one that leaves a daemon behind must close it there, "
+    "or\n"
+    "the daemon takes the place of an attempt. Its standard error goes to the\n"
+    "log, line by line; what it prints is kept when it succeeds.\n"
     "\n";
 
 static const char end[] =

@@ -308,8 +308,11 @@ static const struct option dead_letter_options[] = {
      FIELD(on_dead_full),
      .preset = "\"stop-route\"",
      .choices = "stop-route|oldest",
-     .help = "When that is reached: `stop-route` answers deliveries 503, "
-             "`oldest` drops the oldest dead letter."},
+     .help =
+         "When that is reached: `stop-route` answers deliveries 503, "
+         "`oldest` drops the oldest dead letter. One that holds an ordering "
+         "key is never dropped; where those take twice `max_bytes`, the "
+         "route stops."},
     {.key = "kafka", .type = OPTION_OBJECT, .flags = OPTION_UNSUPPORTED},
 };
 

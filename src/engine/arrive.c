@@ -84,9 +84,12 @@ static bool apply_arrival(struct engine *engine, struct arrival *arrival,
 
 static bool is_stopped(struct engine *engine, struct route *route)
 {
-    bool stopped = route->conf.on_dead_full == DEAD_FULL_STOP_ROUTE &&
-                   store_dead_bytes(engine->store, route->number) >=
-                       route->conf.max_dead_bytes;
+    uint64_t bytes = store_dead_bytes(engine->store, route->number);
+    uint64_t max = route->conf.max_dead_bytes;
+    /* Letters that hold an ordering key are not dropped, nor the newest. */
+    bool stopped = route->conf.on_dead_full == DEAD_FULL_STOP_ROUTE
+                       ? bytes >= max
+                       : bytes / 2 > max;
     struct log_line line;
 
     if (stopped != route->told_stopped &&

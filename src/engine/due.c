@@ -7,7 +7,7 @@ enum { STARTS_PER_TURN = 512 };
 
 static uint32_t in_flight(const struct route *route)
 {
-    return route->running + route->starting - route->ending;
+    return route->running + route->orphans + route->starting - route->ending;
 }
 
 /* Nothing but time, or a free slot, keeps the route from starting. */
@@ -121,7 +121,7 @@ int64_t due_next_ms(const struct engine *engine)
         int64_t due_ms = store_first_due(engine->store, route->number);
 
         if (!is_open(engine, route) ||
-            route->running >= route->conf.concurrency ||
+            in_flight(route) >= route->conf.concurrency ||
             (route->unreachable && route->running > 0)) {
             continue; /* a command or a result will wake it */
         }

@@ -142,14 +142,13 @@ static bool add_history(struct engine *engine, const struct event_step *step,
     return store_add_audit(engine->store, step->entry, &audit, err);
 }
 
-/* Steps the first event of the key; *more when it only let go of the key. */
-static bool advance_first(struct engine *engine, uint64_t order_key, bool *more,
+/* The next event of the key may go, now that the one before it let go. */
+static bool advance_order(struct engine *engine, uint64_t order_key,
                           struct err *err)
 {
     struct store_entry next;
     struct event_step step;
 
-    *more = false;
     switch (store_order_first(engine->store, order_key, &next, err)) {
     case STORE_FAILED:
         return false;
@@ -168,25 +167,7 @@ static bool advance_first(struct engine *engine, uint64_t order_key, bool *more,
     }
     step.decision = record_step(&next.record, &step.input,
                                 &step.route->conf.policy, engine->batch.now_ms);
-    if (!step.decision.changed) {
-        return true;
-    }
-    *more = next.record.state == RECORD_DEAD;
-    engine->batch.dirty = true;
-    return store_put(engine->store, &next, err);
-}
-
-bool event_advance_order(struct engine *engine, uint64_t order_key,
-                         struct err *err)
-{
-    bool more = true;
-
-    while (more) {
-        if (!advance_first(engine, order_key, &more, err)) {
-            return false;
-        }
-    }
-    return true;
+    return !step.decision.changed || store_put(engine->store, &next, err);
 }
 
 /* A route that prefers to lose its oldest dead letters to stopping. */
@@ -231,7 +212,7 @@ bool event_step(struct engine *engine, struct event_step *step, struct err *err)
         return false;
     }
     if (holds_key(&before) && (after->flags & RECORD_ORDERED) == 0 &&
-        !event_advance_order(engine, before.order_key, err)) {
+        !advance_order(engine, before.order_key, err)) {
         return false;
     }
     if (!record_is_settled(after) || after->state == before.state) {

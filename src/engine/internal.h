@@ -44,6 +44,7 @@ struct route {
     uint16_t number;
     uint16_t namespace;
     uint32_t running; /* attempts in flight */
+    uint32_t orphans; /* of an earlier process, still running */
     /* of the open batch; folded into the rest after the commit */
     uint32_t starting, ending;
     bool heard, unheard; /* an attempt reached the handler, or did not */
@@ -148,9 +149,6 @@ struct input event_input(struct engine *engine, enum input_kind kind);
 /* Whether an earlier event holds the entry's ordering key. */
 bool event_order_blocked(struct engine *engine, uint64_t order_key,
                          const struct store_entry *entry, bool *blocked,
-                         struct err *err) MUST_CHECK;
-/* The first event of the key may go, where none before it holds the key. */
-bool event_advance_order(struct engine *engine, uint64_t order_key,
                          struct err *err) MUST_CHECK;
 
 /* arrive.c */

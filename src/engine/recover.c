@@ -42,6 +42,7 @@ static void adopt(struct engine *engine, struct route *route,
     orphan->kill_at_ms = entry->record.due_ms;
     orphan->next = engine->orphans;
     engine->orphans = orphan;
+    route->orphans++;
     engine->orphans_look_ms = engine->batch.now_ms + ORPHAN_LOOK_MS;
 }
 
@@ -72,28 +73,6 @@ static bool crash(struct engine *engine, struct route *route,
     return event_step(engine, &step, err);
 }
 
-/* What waits behind a dead event goes on where its route holds keys no more. */
-static bool free_key(struct engine *engine, const struct store_entry *entry,
-                     struct err *err)
-{
-    struct store_entry first;
-
-    if ((entry->record.flags & RECORD_ORDER_WAIT) == 0) {
-        return true;
-    }
-    switch (store_order_first(engine->store, entry->record.order_key, &first,
-                              err)) {
-    case STORE_FAILED:
-        return false;
-    case STORE_ABSENT:
-        return true;
-    case STORE_FOUND:
-        break;
-    }
-    return first.record.state != RECORD_DEAD ||
-           event_advance_order(engine, entry->record.order_key, err);
-}
-
 /* One transaction's worth of one route's unsettled events. */
 static bool recover_some(struct engine *engine, struct route *route,
                          int64_t *due_ms, uint64_t *seq, bool *more,
@@ -112,9 +91,6 @@ static bool recover_some(struct engine *engine, struct route *route,
             return true;
         case STORE_FOUND:
             break;
-        }
-        if (!free_key(engine, &entry, err)) {
-            return false;
         }
         if (entry.record.state != RECORD_RUNNING ||
             entry.record.epoch == engine->epoch || is_adopted(engine, &entry)) {
@@ -157,10 +133,92 @@ static bool recover_route(struct engine *engine, struct route *route,
     return true;
 }
 
+/* --- keys that a dead event held ---------------------------------------- */
+
+struct holders {
+    struct identity *list;
+    size_t n, cap;
+};
+
+static bool add_holder(void *ctx, const struct store_entry *entry)
+{
+    struct holders *holders = ctx;
+
+    if ((entry->record.flags & RECORD_ORDERED) == 0) {
+        return true;
+    }
+    if (holders->n == holders->cap) {
+        holders->cap = holders->cap == 0 ? 64 : holders->cap * 2;
+        holders->list =
+            mem_grow(holders->list, holders->cap, sizeof *holders->list);
+    }
+    holders->list[holders->n++] = entry->identity;
+    return true;
+}
+
+static bool let_go(struct engine *engine, struct route *route,
+                   const struct identity *identity, struct err *err)
+{
+    struct store_entry entry;
+    struct event_step step = {
+        .route = route,
+        .entry = &entry,
+        .input = event_input(engine, INPUT_ORDER_FREE),
+    };
+
+    switch (store_find_identity(engine->store, identity, &entry, err)) {
+    case STORE_FAILED:
+        return false;
+    case STORE_ABSENT:
+        return true;
+    case STORE_FOUND:
+        break;
+    }
+    return entry.record.state != RECORD_DEAD || event_step(engine, &step, err);
+}
+
+static bool let_all_go(struct engine *engine, struct route *route,
+                       const struct holders *holders, struct err *err)
+{
+    engine->batch.now_ms = store_now_ms(engine->store);
+    if (!store_begin(engine->store, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < holders->n; i++) {
+        if (!let_go(engine, route, &holders->list[i], err)) {
+            store_abort(engine->store);
+            return false;
+        }
+    }
+    return store_commit(engine->store, err);
+}
+
+/* A route whose dead events held their keys once, and do so no more. */
+static bool free_keys(struct engine *engine, struct route *route,
+                      struct err *err)
+{
+    const struct store_filter dead = {
+        .route = route->number,
+        .has_state = true,
+        .state = RECORD_DEAD,
+    };
+    struct holders holders = {NULL, 0, 0};
+    bool ok = true;
+
+    if (route->conf.policy.after_dead != AFTER_DEAD_CONTINUE) {
+        return true;
+    }
+    ok = store_list(engine->store, &dead, add_holder, &holders, err) &&
+         (holders.n == 0 || let_all_go(engine, route, &holders, err));
+    free(holders.list);
+    return ok;
+}
+
 bool recover_attempts(struct engine *engine, struct err *err)
 {
     for (size_t i = 0; i < engine->n_routes; i++) {
-        if (!recover_route(engine, &engine->routes[i], err)) {
+        if (!recover_route(engine, &engine->routes[i], err) ||
+            !free_keys(engine, &engine->routes[i], err)) {
             return err_wrap(err, "recover route \"%s\"",
                             engine->routes[i].conf.name);
         }
@@ -231,6 +289,7 @@ void recover_orphans_seen(struct engine *engine, bool committed)
             continue;
         }
         *at = orphan->next;
+        orphan->route->orphans--;
         free(orphan);
     }
     if (engine->orphans == NULL) {

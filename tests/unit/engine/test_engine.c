@@ -381,14 +381,19 @@ Test(engine, an_attempt_whose_process_still_runs_is_left_alone)
 {
     leave_running("e1");
     world.alive = true;
+    world.routes[0].concurrency = 1;
     world_open(&world);
     world_pass(&world, 5000);
     cr_assert_eq(state_of("e1"), RECORD_RUNNING);
-    cr_assert_eq(world.started, 0);
+    cr_assert_eq(world_deliver(&world, 0, "e2", "x"), DELIVERY_ACCEPTED);
+    cr_assert_eq(world.started, 0, "it counts for the concurrency");
     world.alive = false;
     world_pass(&world, 1000);
     world_pass(&world, 1000);
     cr_assert_eq(world.started, 1);
+    if (world_attempt(&world, "e2") != NULL) {
+        world_end(&world, "e2", END_STATUS, 200);
+    }
     cr_assert_eq(world_attempt(&world, "e1")->number, 2);
     cr_assert_eq(world.kills, 0);
 }

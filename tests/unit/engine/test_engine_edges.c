@@ -304,3 +304,76 @@ Test(edges, an_event_is_found_by_its_route_after_another_namespace)
     world_open(&world);
     cr_assert_eq(world_order(&world, COMMAND_REPLAY, 0, "e1"), COMMAND_DONE);
 }
+
+Test(edges, a_dead_holder_lets_go_also_of_what_came_before_it)
+{
+    struct sent *sent[3];
+
+    world.routes[0].policy.after_dead = AFTER_DEAD_HOLD;
+    world_open(&world);
+    sent[0] = world_send_keyed(&world, 0, "k1", 7);
+    world_turn(&world);
+    world_end(&world, "k1", END_STATUS, 200);
+    sent[1] = world_send_keyed(&world, 0, "k2", 7);
+    sent[2] = world_send_keyed(&world, 0, "k3", 7);
+    world_turn(&world);
+    world_end(&world, "k2", END_STATUS, 404);
+    cr_assert_eq(world_order(&world, COMMAND_RERUN, 0, "k1"), COMMAND_DONE);
+    world_pass(&world, 1000);
+    cr_assert_eq(world.n_running, 0, "the dead one holds the key");
+    world_close(&world);
+    world.routes[0].policy.after_dead = AFTER_DEAD_CONTINUE;
+    world_open(&world);
+    world_pass(&world, 1000);
+    cr_assert_not_null(world_attempt(&world, "k1"));
+    world_end(&world, "k1", END_STATUS, 200);
+    cr_assert_not_null(world_attempt(&world, "k3"));
+    for (int i = 0; i < 3; i++) {
+        sent_free(sent[i]);
+    }
+}
+
+Test(edges, a_dead_holder_without_a_follower_lets_go_too)
+{
+    struct sent *sent[2];
+
+    world.routes[0].policy.after_dead = AFTER_DEAD_HOLD;
+    world_open(&world);
+    sent[0] = world_send_keyed(&world, 0, "k1", 7);
+    world_turn(&world);
+    world_end(&world, "k1", END_STATUS, 404);
+    world_close(&world);
+    world.routes[0].policy.after_dead = AFTER_DEAD_CONTINUE;
+    world_open(&world);
+    sent[1] = world_send_keyed(&world, 0, "k2", 7);
+    world_turn(&world);
+    cr_assert_not_null(world_attempt(&world, "k2"));
+    sent_free(sent[0]);
+    sent_free(sent[1]);
+}
+
+Test(edges, dead_letters_that_may_not_be_dropped_stop_the_route)
+{
+    struct sent *sent;
+    char id[8];
+
+    world.routes[0].policy.after_dead = AFTER_DEAD_HOLD;
+    world.routes[0].on_dead_full = DEAD_FULL_DROP_OLDEST;
+    world.routes[0].max_dead_bytes = 1000;
+    world_open(&world);
+    for (uint64_t key = 1; key <= 100; key++) {
+        enum delivery_answer answer;
+
+        (void)snprintf(id, sizeof id, "k%u", (unsigned)key);
+        sent = world_send_keyed(&world, 0, id, key);
+        world_turn(&world);
+        answer = sent->delivery.result;
+        sent_free(sent);
+        if (answer == DELIVERY_STOPPED_ROUTE) {
+            cr_assert_gt(key, 2);
+            return;
+        }
+        world_end(&world, id, END_STATUS, 404);
+    }
+    cr_assert_fail("100 letters in room for a few");
+}
