@@ -56,6 +56,7 @@ static bool decide_all(struct engine *engine, struct err *err)
             return false;
         }
     }
+    breaker_write(engine);
     return true;
 }
 

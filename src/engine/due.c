@@ -144,8 +144,24 @@ static void tell_breaker(const struct route *route, const char *message)
 
     if (log_begin(&line, LOG_WARN, "engine", message)) {
         log_str(&line, "route", slice_of(route->conf.name));
-        log_int(&line, "next_try_ms", route->probe_delay_ms);
+        if (route->unheard) {
+            log_int(&line, "next_try_ms", route->probe_delay_ms);
+        }
         log_end(&line);
+    }
+}
+
+void breaker_write(struct engine *engine)
+{
+    for (size_t i = 0; i < engine->n_routes; i++) {
+        const struct route *route = &engine->routes[i];
+        bool unreachable =
+            !route->heard && (route->unheard || route->unreachable);
+
+        if (unreachable != route->unreachable) {
+            store_set_unreachable(engine->store, route->number, unreachable);
+            engine->batch.dirty = true;
+        }
     }
 }
 

@@ -112,6 +112,7 @@ static bool open_routes(struct engine *engine,
         }
         store_set_retention(engine->store, route->number,
                             &route->conf.retention);
+        route->unreachable = store_is_unreachable(engine->store, route->number);
     }
     return true;
 }

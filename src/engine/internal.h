@@ -172,6 +172,8 @@ bool due_apply(struct engine *engine, struct err *err) MUST_CHECK;
 bool due_may_start(const struct engine *engine, const struct route *route);
 /* Store time at which due_apply has something to do; RECORD_NEVER: none. */
 int64_t due_next_ms(const struct engine *engine);
+/* The breakers that the batch's outcomes open or close are written with it. */
+void breaker_write(struct engine *engine);
 /* Folds the batch's outcomes into the breaker, after the commit. */
 void breaker_fold(struct engine *engine, struct route *route);
 

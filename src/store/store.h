@@ -207,6 +207,12 @@ bool store_set_paused(struct store *store, uint16_t route, bool paused,
                       struct err *err) MUST_CHECK;
 bool store_is_paused(const struct store *store, uint16_t route);
 
+/* Whether the route's handler could not be reached when last tried; it
+ * outlives the process, so that a restart does not storm it. */
+void store_set_unreachable(struct store *store, uint16_t route,
+                           bool unreachable);
+bool store_is_unreachable(const struct store *store, uint16_t route);
+
 /* Dead letters of a route: bytes they take, and dropping the oldest, which
  * is discarded with a line in its history. One that holds an ordering key is
  * left: only a person frees it; so is the one at `keep_seq`, which has only

@@ -84,6 +84,7 @@ struct route_values {
     int64_t first_due_ms;
     bool first_due_stale; /* look it up before the commit */
     bool paused;
+    bool unreachable;
     uint64_t dead_bytes;
 };
 

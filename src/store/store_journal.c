@@ -70,6 +70,7 @@ static bool flush_route(struct store *store, uint16_t number, struct err *err)
         return false;
     }
     return (route->now.paused == route->saved.paused &&
+            route->now.unreachable == route->saved.unreachable &&
             route->now.dead_bytes == route->saved.dead_bytes) ||
            store_meta_save_route(store, number, err);
 }

@@ -382,12 +382,16 @@ bool store_meta_save_name(struct store *store, char letter, uint16_t number,
                                err);
 }
 
+/* The first byte of a route's row. */
+enum { ROUTE_PAUSED = 1, ROUTE_UNREACHABLE = 2 };
+
 bool store_meta_save_route(struct store *store, uint16_t route, struct err *err)
 {
     const struct route_values *now = &store->routes[route].now;
     struct buf row = BUF_INIT;
 
-    buf_add_byte(&row, (char)now->paused);
+    buf_add_byte(&row, (char)((now->paused ? ROUTE_PAUSED : 0) |
+                              (now->unreachable ? ROUTE_UNREACHABLE : 0)));
     buf_add_be64(&row, now->dead_bytes);
     return put(store, key_u16('v', route), &row, err);
 }
@@ -397,6 +401,7 @@ static bool load_route(struct store *store, uint16_t route, struct err *err)
     struct route_values *now = &store->routes[route].now;
     struct slice payload;
     struct reader row;
+    uint8_t flags;
 
     switch (get(store, store->txn, key_u16('v', route), &payload, err)) {
     case STORE_ABSENT:
@@ -407,7 +412,9 @@ static bool load_route(struct store *store, uint16_t route, struct err *err)
         break;
     }
     row = (struct reader){payload, false};
-    now->paused = reader_byte(&row) != 0;
+    flags = (uint8_t)reader_byte(&row);
+    now->paused = (flags & ROUTE_PAUSED) != 0;
+    now->unreachable = (flags & ROUTE_UNREACHABLE) != 0;
     now->dead_bytes = reader_be64(&row);
     return finish(&row, 'v', err);
 }

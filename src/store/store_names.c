@@ -117,3 +117,16 @@ bool store_is_paused(const struct store *store, uint16_t route)
     CHECK(route < store->n_routes);
     return store->routes[route].now.paused;
 }
+
+void store_set_unreachable(struct store *store, uint16_t route,
+                           bool unreachable)
+{
+    CHECK(store->txn != NULL && !store->options.read_only);
+    store_journal_route(store, route)->unreachable = unreachable;
+}
+
+bool store_is_unreachable(const struct store *store, uint16_t route)
+{
+    CHECK(route < store->n_routes);
+    return store->routes[route].now.unreachable;
+}
