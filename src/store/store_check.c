@@ -161,6 +161,7 @@ static void see_id(struct check *check, struct slice key, struct slice value)
     struct record_row row;
     uint64_t seq;
 
+    check->n_ids++;
     if (key.len != sizeof identity.hash ||
         !store_ids_decode(key, value, &seq)) {
         store_check_bad(check, "a damaged id in generation %u",
@@ -310,6 +311,17 @@ static void check_counts(struct check *check, uint32_t slot)
     }
 }
 
+static void check_sealed(struct check *check, const struct generation *gen)
+{
+    check->n_ids = 0;
+    each_row(check, check->store->db.idx[slot_of(gen->number)], "ids", see_id);
+    if (check->n_ids != gen->ids) {
+        store_check_bad(check,
+                        "generation %u was sealed with %llu ids, not %llu",
+                        gen->number, show(check->n_ids), show(gen->ids));
+    }
+}
+
 static void check_generation(struct check *check, uint32_t number)
 {
     const struct store_dbis *db = &check->store->db;
@@ -318,7 +330,7 @@ static void check_generation(struct check *check, uint32_t number)
     check->generation = number;
     each_row(check, db->rec[slot], "records", see_record);
     if (gen_at(check->store, number)->state == GEN_SEALED) {
-        each_row(check, db->idx[slot], "ids", see_id);
+        check_sealed(check, gen_at(check->store, number));
     }
     each_row(check, db->rsp[slot], "results", see_result);
     each_row(check, db->audit[slot], "audit", see_audit);

@@ -14,6 +14,7 @@ struct check {
     struct store_report *report;
     const char **stage;         /* what is being read, for a crash */
     uint32_t generation;        /* of the table that is being read */
+    uint64_t n_ids;             /* in the index that is being read */
     uint64_t n_open, n_ordered; /* records seen that an index must have */
     uint64_t n_due, n_order, n_buried, n_buried_bodies;
     uint64_t dead_bytes[STORE_ROUTES_MAX];

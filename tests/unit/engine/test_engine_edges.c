@@ -294,6 +294,48 @@ Test(edges, one_result_that_finds_no_room_keeps_no_other)
     cr_assert_eq(world_record(&world, 1, "small").attempt, 2);
 }
 
+static void read_result(void *ctx, struct store *store,
+                        struct store_entry *entry)
+{
+    struct err err;
+
+    cr_assert_eq(store_get_result(store, entry, ctx, &err), STORE_FOUND);
+}
+
+static void read_done(struct command *command)
+{
+    command->ctx = NULL;
+}
+
+Test(edges, the_answer_of_the_handler_is_kept)
+{
+    const struct result said = {.status = 201, .body = SLICE("made")};
+    struct buf flat = BUF_INIT;
+    struct result kept;
+    struct command command = {
+        .kind = COMMAND_READ,
+        .actor = "",
+        .id = SLICE("e1"),
+        .read = read_result,
+        .ctx = &flat,
+        .done = read_done,
+    };
+
+    world_open(&world);
+    world_deliver(&world, 0, "e1", "x");
+    result_encode(&said, &world_attempt(&world, "e1")->result);
+    world_end(&world, "e1", END_STATUS, 201);
+    world_close(&world);
+    world_open(&world);
+    cr_assert(engine_command(world.engine, &command));
+    world_turn(&world);
+    cr_assert_null(command.ctx, "the read was answered");
+    cr_assert(result_open(buf_slice(&flat), &kept));
+    cr_assert_eq(kept.status, 201);
+    cr_assert(slice_eq(kept.body, slice_of("made")));
+    buf_free(&flat);
+}
+
 Test(edges, an_event_is_found_by_its_route_after_another_namespace)
 {
     world_open(&world);
