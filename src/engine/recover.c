@@ -73,7 +73,7 @@ static bool crash(struct engine *engine, struct route *route,
     return event_step(engine, &step, err);
 }
 
-/* One transaction's worth of one route's unsettled events. */
+/* One transaction's worth of one route's attempts. */
 static bool recover_some(struct engine *engine, struct route *route,
                          int64_t *due_ms, uint64_t *seq, bool *more,
                          struct err *err)
@@ -82,8 +82,8 @@ static bool recover_some(struct engine *engine, struct route *route,
 
     *more = true;
     for (int i = 0; i < RECOVERED_PER_COMMIT; i++) {
-        switch (store_next_due(engine->store, route->number, RECORD_NEVER,
-                               due_ms, seq, &entry, err)) {
+        switch (store_next_running(engine->store, route->number, due_ms, seq,
+                                   &entry, err)) {
         case STORE_FAILED:
             return false;
         case STORE_ABSENT:
@@ -92,8 +92,7 @@ static bool recover_some(struct engine *engine, struct route *route,
         case STORE_FOUND:
             break;
         }
-        if (entry.record.state != RECORD_RUNNING ||
-            entry.record.epoch == engine->epoch || is_adopted(engine, &entry)) {
+        if (entry.record.epoch == engine->epoch || is_adopted(engine, &entry)) {
             continue;
         }
         if (handler_says_alive(route, &entry.identity, entry.record.attempt)) {
@@ -205,7 +204,8 @@ static bool free_keys(struct engine *engine, struct route *route,
     struct holders holders = {NULL, 0, 0};
     bool ok = true;
 
-    if (route->conf.policy.after_dead != AFTER_DEAD_CONTINUE) {
+    if (route->conf.policy.after_dead != AFTER_DEAD_CONTINUE ||
+        store_dead_holders(engine->store, route->number) == 0) {
         return true;
     }
     ok = store_list(engine->store, &dead, add_holder, &holders, err) &&

@@ -10,14 +10,25 @@
 enum { VERSION = 1, CRC_SIZE = 4, TIME_SIZE = 6 };
 
 /* The layout byte: which of the optional parts the row has. */
-enum { LAYOUT_WIDE = 1, LAYOUT_ORDER_KEY = 2, LAYOUT_ORIGIN = 4 };
-enum { LAYOUT_ALL = LAYOUT_WIDE | LAYOUT_ORDER_KEY | LAYOUT_ORIGIN };
+enum {
+    LAYOUT_WIDE = 1,
+    LAYOUT_ORDER_KEY = 2,
+    LAYOUT_ORIGIN = 4,
+    LAYOUT_FAR = 8,
+    LAYOUT_ALL = LAYOUT_WIDE | LAYOUT_ORDER_KEY | LAYOUT_ORIGIN | LAYOUT_FAR
+};
 
 enum { COUNTERS = 8, NARROW_MAX = 255 };
+enum { TIMES = 5, NEAR_SIZE = 4 };
 
 /* 48 bits of milliseconds; the two highest values are not times. */
 #define TIME_NEVER UINT64_C(0xffffffffffff)
 #define TIME_MAX INT64_C(0xfffffffffffe)
+
+/* Times after the first are told by their distance from it. */
+#define NEAR_NEVER UINT32_MAX
+#define NEAR_ZERO (UINT32_MAX - 1)
+#define NEAR_MAX ((int64_t)UINT32_MAX - 2)
 
 static_assert(REASONS <= 16, "state and reason share a byte");
 static_assert(RECORD_STATES <= 16, "state and reason share a byte");
@@ -116,6 +127,99 @@ static bool are_wide(const uint32_t counters[COUNTERS])
     return all > NARROW_MAX;
 }
 
+static void times_of(const struct record *record, int64_t out[TIMES])
+{
+    out[0] = record->last_seen_ms;
+    out[1] = record->changed_ms;
+    out[2] = record->clock_ms;
+    out[3] = record->due_ms;
+    out[4] = record->doubt_since_ms;
+}
+
+static void set_times(struct record *record, const int64_t in[TIMES])
+{
+    record->last_seen_ms = in[0];
+    record->changed_ms = in[1];
+    record->clock_ms = in[2];
+    record->due_ms = in[3];
+    record->doubt_since_ms = in[4];
+}
+
+static bool is_near(int64_t first_ms, int64_t ms)
+{
+    return ms == RECORD_NEVER || ms == 0 ||
+           (ms >= first_ms && ms - first_ms <= NEAR_MAX && ms <= TIME_MAX);
+}
+
+static bool are_near(const struct record *record)
+{
+    bool near = record->first_seen_ms != RECORD_NEVER;
+    int64_t times[TIMES];
+
+    times_of(record, times);
+    for (size_t i = 0; i < TIMES; i++) {
+        near = near && is_near(record->first_seen_ms, times[i]);
+    }
+    return near;
+}
+
+static void put_near(struct writer *writer, int64_t first_ms, int64_t ms)
+{
+    if (ms == RECORD_NEVER) {
+        put_be32(writer, NEAR_NEVER);
+    } else if (ms == 0) {
+        put_be32(writer, NEAR_ZERO);
+    } else {
+        put_be32(writer, (uint32_t)(ms - first_ms));
+    }
+}
+
+static int64_t get_near(struct reader *reader, int64_t first_ms)
+{
+    uint32_t value = reader_be32(reader);
+    int64_t ms;
+
+    if (value >= NEAR_ZERO) {
+        return value == NEAR_ZERO ? 0 : RECORD_NEVER;
+    }
+    ms = first_ms + value;
+    reader->bad = reader->bad || ms == 0; /* which has a value of its own */
+    return ms;
+}
+
+static void put_times(struct writer *writer, const struct record *record,
+                      unsigned layout)
+{
+    int64_t times[TIMES];
+
+    put_time(writer, record->first_seen_ms);
+    times_of(record, times);
+    for (size_t i = 0; i < TIMES; i++) {
+        if (layout & LAYOUT_FAR) {
+            put_time(writer, times[i]);
+        } else {
+            put_near(writer, record->first_seen_ms, times[i]);
+        }
+    }
+}
+
+static void get_times(struct reader *reader, unsigned layout,
+                      struct record *record)
+{
+    int64_t first_ms = get_time(reader), times[TIMES];
+
+    record->first_seen_ms = first_ms;
+    if (first_ms == RECORD_NEVER && (layout & LAYOUT_FAR) == 0) {
+        reader->bad = true;
+        return;
+    }
+    for (size_t i = 0; i < TIMES; i++) {
+        times[i] =
+            layout & LAYOUT_FAR ? get_time(reader) : get_near(reader, first_ms);
+    }
+    set_times(record, times);
+}
+
 static uint32_t row_crc(uint64_t seq, struct slice rest)
 {
     uint8_t key[8];
@@ -149,10 +253,12 @@ static unsigned layout_of(const struct record_row *row, uint64_t seq)
     layout |= are_wide(counters) ? LAYOUT_WIDE : 0;
     layout |= row->record.order_key != 0 ? LAYOUT_ORDER_KEY : 0;
     layout |= row->origin != seq ? LAYOUT_ORIGIN : 0;
+    layout |= are_near(&row->record) ? 0 : LAYOUT_FAR;
     return layout;
 }
 
-static void put_record(struct writer *writer, const struct record *record)
+static void put_record(struct writer *writer, const struct record *record,
+                       unsigned layout)
 {
     CHECK(record->flags <= UINT16_MAX);
     CHECK((unsigned)record->state < RECORD_STATES);
@@ -162,12 +268,7 @@ static void put_record(struct writer *writer, const struct record *record)
     put_be16(writer, record->route);
     put_be16(writer, record->status);
     put_be32(writer, record->epoch);
-    put_time(writer, record->first_seen_ms);
-    put_time(writer, record->last_seen_ms);
-    put_time(writer, record->changed_ms);
-    put_time(writer, record->clock_ms);
-    put_time(writer, record->due_ms);
-    put_time(writer, record->doubt_since_ms);
+    put_times(writer, record, layout);
     put_byte(writer, record->fingerprint.version);
     put_byte(writer, record->fingerprint.mode);
     put_bytes(writer, record->fingerprint.digest, FINGERPRINT_SIZE);
@@ -185,7 +286,7 @@ size_t record_codec_encode(const struct record_row *row, uint64_t seq,
     CHECK(row->id.len <= STORE_ID_MAX);
     put_byte(&writer, VERSION);
     put_byte(&writer, layout);
-    put_record(&writer, &row->record);
+    put_record(&writer, &row->record, layout);
     if (layout & LAYOUT_ORDER_KEY) {
         bytes_put_be64(writer.at, row->record.order_key);
         writer.at += 8;
@@ -207,7 +308,8 @@ size_t record_codec_encode(const struct record_row *row, uint64_t seq,
     return len;
 }
 
-static bool get_record(struct reader *reader, struct record *record)
+static bool get_record(struct reader *reader, unsigned layout,
+                       struct record *record)
 {
     uint8_t both = reader_byte(reader);
     struct slice digest;
@@ -222,12 +324,7 @@ static bool get_record(struct reader *reader, struct record *record)
     record->route = reader_be16(reader);
     record->status = reader_be16(reader);
     record->epoch = reader_be32(reader);
-    record->first_seen_ms = get_time(reader);
-    record->last_seen_ms = get_time(reader);
-    record->changed_ms = get_time(reader);
-    record->clock_ms = get_time(reader);
-    record->due_ms = get_time(reader);
-    record->doubt_since_ms = get_time(reader);
+    get_times(reader, layout, record);
     record->fingerprint.version = reader_byte(reader);
     record->fingerprint.mode = reader_byte(reader);
     digest = reader_take(reader, FINGERPRINT_SIZE);
@@ -280,7 +377,8 @@ bool record_codec_decode(struct slice bytes, uint64_t seq,
         return false;
     }
     layout = reader_byte(&reader);
-    if ((layout & ~LAYOUT_ALL) != 0 || !get_record(&reader, &out->record) ||
+    if ((layout & ~LAYOUT_ALL) != 0 ||
+        !get_record(&reader, layout, &out->record) ||
         !get_counters(&reader, layout & LAYOUT_WIDE, &out->record)) {
         return false;
     }
@@ -288,4 +386,37 @@ bool record_codec_decode(struct slice bytes, uint64_t seq,
         layout & LAYOUT_ORDER_KEY ? reader_be64(&reader) : 0;
     out->origin = layout & LAYOUT_ORIGIN ? get_be48(&reader) : seq;
     return get_names(&reader, out) && layout == layout_of(out, seq);
+}
+
+/* Where the identity stands in a row of that layout. */
+static size_t identity_offset(unsigned layout)
+{
+    size_t at = RECORD_CODEC_FIXED - sizeof(struct identity) - 2;
+
+    at += layout & LAYOUT_WIDE ? COUNTERS * 4 : COUNTERS;
+    at += layout & LAYOUT_ORDER_KEY ? 8 : 0;
+    at += layout & LAYOUT_ORIGIN ? 6 : 0;
+    at += layout & LAYOUT_FAR ? TIMES * (TIME_SIZE - NEAR_SIZE) : 0;
+    return at;
+}
+
+bool record_codec_identity(struct slice bytes, uint64_t seq,
+                           struct identity *out)
+{
+    const uint8_t *row = (const uint8_t *)bytes.data;
+    size_t at, lengths;
+
+    if (bytes.len < RECORD_CODEC_FIXED ||
+        bytes_get_be32(row) != row_crc(seq, slice_from(bytes, CRC_SIZE)) ||
+        row[CRC_SIZE] != VERSION || (row[CRC_SIZE + 1] & ~LAYOUT_ALL) != 0) {
+        return false;
+    }
+    at = identity_offset(row[CRC_SIZE + 1]);
+    lengths = at + sizeof out->hash;
+    if (bytes.len < lengths + 2 ||
+        bytes.len != lengths + 2 + row[lengths] + row[lengths + 1]) {
+        return false;
+    }
+    memcpy(out->hash, row + at, sizeof out->hash);
+    return true;
 }

@@ -194,6 +194,12 @@ enum store_found store_next_due(struct store *store, uint16_t route,
                                 uint64_t *seq, struct store_entry *entry,
                                 struct err *err) MUST_CHECK;
 
+/* The same for RUNNING events alone, whatever else waits. */
+enum store_found store_next_running(struct store *store, uint16_t route,
+                                    int64_t *due_ms, uint64_t *seq,
+                                    struct store_entry *entry,
+                                    struct err *err) MUST_CHECK;
+
 /* The earliest due time of the route, RECORD_NEVER where nothing waits.
  * From memory; also outside a transaction. */
 int64_t store_first_due(struct store *store, uint16_t route);
@@ -218,6 +224,8 @@ bool store_is_unreachable(const struct store *store, uint16_t route);
  * left: only a person frees it; so is the one at `keep_seq`, which has only
  * just died. STORE_ABSENT: there is none to drop. */
 uint64_t store_dead_bytes(const struct store *store, uint16_t route);
+/* How many of them hold an ordering key. */
+uint32_t store_dead_holders(const struct store *store, uint16_t route);
 enum store_found store_drop_oldest_dead(struct store *store, uint16_t route,
                                         uint64_t keep_seq,
                                         struct err *err) MUST_CHECK;

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-enum { BITS_PER_ID = 12, HASHES = 6, BLOCK_BITS = BLOOM_BLOCK_SIZE * 8 };
+enum { BITS_PER_ID = 16, HASHES = 7, BLOCK_BITS = BLOOM_BLOCK_SIZE * 8 };
 
 uint32_t store_bloom_blocks_for(uint64_t ids)
 {
@@ -55,6 +55,12 @@ void store_bloom_add(struct bloom *bloom, const struct identity *identity)
 
         block[bit >> 3] = (uint8_t)(block[bit >> 3] | 1U << (bit & 7));
     }
+}
+
+void store_bloom_prefetch(const struct bloom *bloom,
+                          const struct identity *identity)
+{
+    __builtin_prefetch(block_of(bloom, identity));
 }
 
 bool store_bloom_may_have(const struct bloom *bloom,

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "store/record_codec.h"
+#include "store/store_idx.h"
 
 typedef void see_row(struct check *check, struct slice key, struct slice value);
 
@@ -72,9 +73,10 @@ static void check_indexes(struct check *check, const struct record_row *row,
     if (!record_is_settled(record)) {
         check->n_open++;
         if (get(check, db->due,
-                store_index_key(record->route, record->due_ms, seq),
+                store_index_key(record->route, record->state, record->due_ms,
+                                seq),
                 &payload) != STORE_FOUND ||
-            payload.len != 1 || payload.data[0] != (char)record->state) {
+            payload.len != 0) {
             store_check_bad(check, "due index lacks record %llu", show(seq));
         }
     }
@@ -85,6 +87,9 @@ static void check_indexes(struct check *check, const struct record_row *row,
             payload.len != 8 || bytes_get_be64(payload.data) != seq) {
             store_check_bad(check, "order index lacks record %llu", show(seq));
         }
+    }
+    if (record->state == RECORD_DEAD && (record->flags & RECORD_ORDERED) != 0) {
+        check->dead_holders[record->route]++;
     }
     if (record->state == RECORD_DEAD &&
         get(check, db->dlq, key_u16_u64(record->route, seq), &payload) !=
@@ -153,27 +158,41 @@ static bool load(struct check *check, uint64_t seq, struct record_row *row)
 
 /* --- what points at records --------------------------------------------- */
 
-/* A row for a record that was written anew later is shadowed by the newer
+/* An id of a record that was written anew later is shadowed by the newer
  * one, which the look-up finds first. */
-static void see_id(struct check *check, struct slice key, struct slice value)
+static void check_id(struct check *check, const struct identity *identity)
 {
-    struct identity identity;
     struct record_row row;
     uint64_t seq;
 
-    check->n_ids++;
-    if (key.len != sizeof identity.hash ||
-        !store_ids_decode(key, value, &seq)) {
-        store_check_bad(check, "a damaged id in generation %u",
+    if (store_ids_find(check->store, identity, &seq, NULL) != STORE_FOUND ||
+        !load(check, seq, &row) ||
+        memcmp(&row.identity, identity, sizeof *identity) != 0) {
+        store_check_bad(check, "an id in generation %u has no record",
+                        check->generation);
+    }
+}
+
+static void see_ids(struct check *check, struct slice key, struct slice value)
+{
+    struct identity identity, before = {{0}};
+    struct idx_block block;
+    uint64_t seq;
+
+    if (!idx_block_open(key, value, &block)) {
+        store_check_bad(check, "damaged ids in generation %u",
                         check->generation);
         return;
     }
-    memcpy(identity.hash, key.data, key.len);
-    if (store_ids_find(check->store, &identity, &seq, NULL) != STORE_FOUND ||
-        !load(check, seq, &row) ||
-        memcmp(&row.identity, &identity, sizeof identity) != 0) {
-        store_check_bad(check, "an id in generation %u has no record",
-                        check->generation);
+    check->n_ids += block.n;
+    for (size_t i = 0; i < block.n; i++) {
+        idx_block_get(&block, i, &identity, &seq);
+        if (i > 0 && memcmp(&before, &identity, sizeof before) >= 0) {
+            store_check_bad(check, "ids out of order in generation %u",
+                            check->generation);
+        }
+        check_id(check, &identity);
+        before = identity;
     }
 }
 
@@ -228,15 +247,17 @@ static void see_sealed(struct check *check, struct slice key,
 static void see_due(struct check *check, struct slice key, struct slice value)
 {
     struct record_row row;
-    struct slice state;
+    struct slice nothing;
 
     check->n_due++;
-    if (key.len != 18 || !store_db_unseal(key, value, &state)) {
+    if (key.len != STORE_DUE_KEY_SIZE ||
+        !store_db_unseal(key, value, &nothing)) {
         store_check_bad(check, "a damaged entry in the due index");
         return;
     }
     if (!load(check, store_index_seq_of(key), &row) ||
         record_is_settled(&row.record) ||
+        row.record.state != store_index_state_of(key) ||
         row.record.due_ms != store_index_due_of(key) ||
         row.record.route != bytes_get_be16(key.data)) {
         store_check_bad(check, "due index and record %llu disagree",
@@ -314,7 +335,7 @@ static void check_counts(struct check *check, uint32_t slot)
 static void check_sealed(struct check *check, const struct generation *gen)
 {
     check->n_ids = 0;
-    each_row(check, check->store->db.idx[slot_of(gen->number)], "ids", see_id);
+    each_row(check, check->store->db.idx[slot_of(gen->number)], "ids", see_ids);
     if (check->n_ids != gen->ids) {
         store_check_bad(check,
                         "generation %u was sealed with %llu ids, not %llu",
@@ -379,6 +400,12 @@ static void check_sums(struct check *check)
     for (uint16_t i = 0; i < check->store->n_routes; i++) {
         if (check->dead_bytes[i] != store_dead_bytes(check->store, i)) {
             store_check_bad(check, "dead letters of route %u miscounted", i);
+        }
+        if (check->dead_holders[i] != store_dead_holders(check->store, i)) {
+            store_check_bad(check,
+                            "dead letters of route %u that hold a key "
+                            "miscounted",
+                            i);
         }
     }
 }

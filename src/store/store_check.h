@@ -18,6 +18,7 @@ struct check {
     uint64_t n_open, n_ordered; /* records seen that an index must have */
     uint64_t n_due, n_order, n_buried, n_buried_bodies;
     uint64_t dead_bytes[STORE_ROUTES_MAX];
+    uint32_t dead_holders[STORE_ROUTES_MAX];
     uint32_t counts[STORE_SLOTS][STORE_ROUTES_MAX][RECORD_STATES];
 };
 

@@ -240,6 +240,12 @@ uint64_t store_dead_bytes(const struct store *store, uint16_t route)
     return store->routes[route].now.dead_bytes;
 }
 
+uint32_t store_dead_holders(const struct store *store, uint16_t route)
+{
+    CHECK(route < store->n_routes);
+    return store->routes[route].now.dead_holders;
+}
+
 /* The oldest dead letter of the route that blocks no ordering key. */
 static enum store_found find_droppable(struct store *store, uint16_t route,
                                        uint64_t keep_seq,

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/mark.h"
+#include "store/store_idx.h"
 
 /* Closing rule: docs/format.md, "Generations". */
 enum { GENS_PER_RETENTION = 16, GENS_MAX = STORE_SLOTS - 4 };
@@ -198,37 +200,20 @@ static bool close_current(struct store *store, struct err *err)
 
 /* --- sealing ------------------------------------------------------------ */
 
-static bool seal_id(struct store *store, uint32_t slot,
-                    const struct identity *identity, uint64_t seq,
-                    struct err *err)
-{
-    struct slice key = {(const char *)identity->hash, sizeof identity->hash};
-    uint8_t payload[6];
-
-    CHECK(seq != 0 && seq >> 48 == 0);
-    bytes_put_be16(payload, (uint16_t)(seq >> 32));
-    bytes_put_be32(payload + 2, (uint32_t)seq);
-    store_bloom_add(store->memory[slot].bloom, identity);
-    return store_db_put_sealed(
-        store, store->db.idx[slot], key,
-        (struct slice){(const char *)payload, sizeof payload}, err);
-}
-
 /* False in *more when the whole table is in `idx`. */
 static bool seal_ids(struct store *store, uint32_t slot, bool *more,
                      struct err *err)
 {
     size_t *at = &store->state.work.seal_slot;
-    struct identity identity;
-    uint64_t seq;
+    uint32_t items = store_gen_step_items(store), n;
 
-    for (uint32_t i = store_gen_step_items(store); i > 0; i--) {
-        if (!store_table_next(store->memory[slot].table, at, &identity, &seq)) {
+    for (uint32_t done = 0; done < items; done += n) {
+        if (!store_idx_seal_block(store, slot, at, &n, err)) {
+            return false;
+        }
+        if (n == 0) {
             *more = false;
             return true;
-        }
-        if (!seal_id(store, slot, &identity, seq, err)) {
-            return false;
         }
     }
     *more = true;

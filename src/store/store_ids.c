@@ -6,7 +6,9 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/mark.h"
 #include "store/record_codec.h"
+#include "store/store_idx.h"
 
 struct identity store_identity(const struct store *store, uint16_t namespace,
                                struct slice tenant, struct slice id)
@@ -23,37 +25,44 @@ struct identity store_identity(const struct store *store, uint16_t namespace,
     return identity;
 }
 
-bool store_ids_decode(struct slice key, struct slice value, uint64_t *seq)
-{
-    struct slice payload;
-
-    if (!store_db_unseal(key, value, &payload) || payload.len != 6) {
-        return false;
-    }
-    *seq = (uint64_t)bytes_get_be16(payload.data) << 32 |
-           bytes_get_be32(payload.data + 2);
-    return true;
-}
-
 static enum store_found find_sealed(struct store *store, uint32_t number,
                                     const struct identity *identity,
                                     uint64_t *seq, struct err *err)
 {
-    struct slice key = {(const char *)identity->hash, sizeof identity->hash};
-    struct slice value;
-    enum store_found found;
+    return store_bloom_may_have(store->memory[slot_of(number)].bloom, identity)
+               ? store_idx_find(store, number, identity, seq, err)
+               : STORE_ABSENT;
+}
 
-    if (!store_bloom_may_have(store->memory[slot_of(number)].bloom, identity)) {
-        return STORE_ABSENT;
+static enum store_found find_in(struct store *store, uint32_t number,
+                                const struct identity *identity, uint64_t *seq,
+                                struct err *err)
+{
+    const struct id_table *table = store->memory[slot_of(number)].table;
+
+    if (table == NULL) {
+        enum store_found found = find_sealed(store, number, identity, seq, err);
+
+        if (found == STORE_FOUND) {
+            MARK(found_in_sealed);
+        }
+        return found;
     }
-    found = store_db_get(store->txn, store->db.idx[slot_of(number)], key,
-                         &value, err);
-    if (found == STORE_FOUND && !store_ids_decode(key, value, seq)) {
-        (void)err_set(err, ERR_DATA,
-                      "a damaged id in the index of generation %u", number);
-        return STORE_FAILED;
+    *seq = store_table_get(table, identity);
+    return *seq != 0 ? STORE_FOUND : STORE_ABSENT;
+}
+
+/* A new id is looked for in every filter, each of them a miss of the cache:
+ * they overlap. */
+static void prefetch_filters(const struct store *store,
+                             const struct identity *identity)
+{
+    for (uint32_t n = store->state.first_gen; n < store->state.last_gen; n++) {
+        const struct bloom *bloom = store->memory[slot_of(n)].bloom;
+
+        CHECK(bloom != NULL);
+        store_bloom_prefetch(bloom, identity);
     }
-    return found;
 }
 
 /* The newest generation that knows it wins: older ones may have an entry
@@ -62,18 +71,14 @@ enum store_found store_ids_find(struct store *store,
                                 const struct identity *identity, uint64_t *seq,
                                 struct err *err)
 {
-    enum store_found found = STORE_ABSENT;
+    uint32_t number = store->state.last_gen;
+    enum store_found found = find_in(store, number, identity, seq, err);
 
-    for (uint32_t n = store->state.last_gen;
-         n >= store->state.first_gen && found == STORE_ABSENT; n--) {
-        const struct id_table *table = store->memory[slot_of(n)].table;
-
-        if (table == NULL) {
-            found = find_sealed(store, n, identity, seq, err);
-            continue;
-        }
-        *seq = store_table_get(table, identity);
-        found = *seq != 0 ? STORE_FOUND : STORE_ABSENT;
+    if (found == STORE_ABSENT) {
+        prefetch_filters(store, identity);
+    }
+    while (found == STORE_ABSENT && number > store->state.first_gen) {
+        found = find_in(store, --number, identity, seq, err);
     }
     return found;
 }
@@ -92,30 +97,64 @@ void store_ids_set(struct store *store, const struct identity *identity,
 
 /* --- filling memory at start -------------------------------------------- */
 
+/* A table is much larger than the processor's caches: the places of a group
+ * are asked for together, so that their misses overlap. */
+enum { GROUP = 32 };
+
+struct group {
+    struct identity identities[GROUP];
+    uint64_t seqs[GROUP];
+    size_t n;
+};
+
+static bool set_group(struct id_table *table, struct group *group,
+                      struct err *err)
+{
+    for (size_t i = 0; i < group->n; i++) {
+        if (store_table_set(table, &group->identities[i], group->seqs[i]) !=
+            0) {
+            return err_set(err, ERR_DATA, "record %llu stands there twice",
+                           (unsigned long long)group->seqs[i]);
+        }
+    }
+    group->n = 0;
+    return true;
+}
+
+static bool add_to_group(struct store *store, struct group *group,
+                         struct slice key, struct slice row, struct err *err)
+{
+    uint64_t seq = key.len == 8 ? bytes_get_be64(key.data) : 0;
+
+    CHECK(group->n < GROUP);
+    if (seq == 0 || seq >= store->state.next_seq ||
+        !record_codec_identity(row, seq, &group->identities[group->n])) {
+        return err_set(err, ERR_DATA, "record %llu is damaged",
+                       (unsigned long long)seq);
+    }
+    group->seqs[group->n++] = seq;
+    return true;
+}
+
 static bool fill(struct store *store, uint32_t number, MDB_cursor *cursor,
                  struct err *err)
 {
     struct id_table *table = store->memory[slot_of(number)].table;
-    struct slice key = {NULL, 0}, value;
-    struct record_row row;
-    enum store_found found =
-        store_db_step(cursor, MDB_FIRST, &key, &value, err);
+    struct slice key = {NULL, 0}, row;
+    struct group group = {.n = 0};
+    enum store_found found = store_db_step(cursor, MDB_FIRST, &key, &row, err);
 
     while (found == STORE_FOUND) {
-        uint64_t seq = key.len == 8 ? bytes_get_be64(key.data) : 0;
-
-        if (seq == 0 || seq >= store->state.next_seq ||
-            !record_codec_decode(value, seq, &row)) {
-            return err_set(err, ERR_DATA, "record %llu is damaged",
-                           (unsigned long long)seq);
+        if (!add_to_group(store, &group, key, row, err)) {
+            return false;
         }
-        if (store_table_set(table, &row.identity, seq) != 0) {
-            return err_set(err, ERR_DATA, "record %llu stands there twice",
-                           (unsigned long long)seq);
+        store_table_prefetch(table, &group.identities[group.n - 1]);
+        if (group.n == GROUP && !set_group(table, &group, err)) {
+            return false;
         }
-        found = store_db_step(cursor, MDB_NEXT, &key, &value, err);
+        found = store_db_step(cursor, MDB_NEXT, &key, &row, err);
     }
-    return found == STORE_ABSENT;
+    return found == STORE_ABSENT && set_group(table, &group, err);
 }
 
 bool store_ids_fill(struct store *store, uint32_t number, struct err *err)
@@ -158,26 +197,33 @@ static bool load_chunks(struct store *store, uint32_t number)
     return true;
 }
 
+static void add_block(struct bloom *bloom, const struct idx_block *block)
+{
+    struct identity identity;
+    uint64_t seq;
+
+    for (size_t i = 0; i < block->n; i++) {
+        idx_block_get(block, i, &identity, &seq);
+        store_bloom_add(bloom, &identity);
+    }
+}
+
 static bool rebuild(struct store *store, uint32_t number, MDB_cursor *cursor,
                     struct err *err)
 {
     struct bloom *bloom = store->memory[slot_of(number)].bloom;
     struct slice key = {NULL, 0}, value;
-    struct identity identity;
+    struct idx_block block;
     enum store_found found =
         store_db_step(cursor, MDB_FIRST, &key, &value, err);
 
     while (found == STORE_FOUND) {
-        uint64_t seq;
-
-        if (key.len != sizeof identity.hash ||
-            !store_ids_decode(key, value, &seq)) {
+        if (!idx_block_open(key, value, &block)) {
             return err_set(err, ERR_DATA,
-                           "a damaged id in the index of generation %u",
+                           "a damaged row in the index of generation %u",
                            number);
         }
-        memcpy(identity.hash, key.data, key.len);
-        store_bloom_add(bloom, &identity);
+        add_block(bloom, &block);
         found = store_db_step(cursor, MDB_NEXT, &key, &value, err);
     }
     return found == STORE_ABSENT;

@@ -56,7 +56,7 @@ struct store_work {
     uint32_t bloom_chunk;  /* next chunk of its filter to write */
     uint64_t carry_seq;    /* next record of the oldest generation */
     bool slice_going;      /* the oldest slice is being dropped */
-    uint8_t slice_due[18]; /* the due entry to look at next */
+    uint8_t slice_due[19]; /* the due entry to look at next */
 };
 
 struct store_state {
@@ -80,12 +80,18 @@ struct gen_memory {
     bool *noted; /* by route: the journal has the counters */
 };
 
+/* The earliest entry of the due index of one route and state. */
+struct first_due {
+    int64_t ms; /* RECORD_NEVER: there is none */
+    bool stale; /* look it up before the commit */
+};
+
 struct route_values {
-    int64_t first_due_ms;
-    bool first_due_stale; /* look it up before the commit */
+    struct first_due first_due[RECORD_STATES]; /* of unsettled states */
     bool paused;
     bool unreachable;
     uint64_t dead_bytes;
+    uint32_t dead_holders; /* dead letters that hold an ordering key */
 };
 
 struct store_route {
@@ -371,8 +377,6 @@ bool store_ids_fill(struct store *store, uint32_t number,
 /* The filter of a sealed one, made anew where it is damaged. */
 bool store_ids_load_bloom(struct store *store, uint32_t number,
                           struct err *err) MUST_CHECK;
-/* The value of a sealed `idx` row. */
-bool store_ids_decode(struct slice key, struct slice value, uint64_t *seq);
 
 /* --- store_gen.c -------------------------------------------------------- */
 
@@ -439,11 +443,16 @@ bool store_record_is_hidden(const struct store *store,
  * becomes entry->record at entry->seq. */
 bool store_index_update(struct store *store, const struct store_entry *entry,
                         uint64_t old_seq, struct err *err) MUST_CHECK;
-/* Looks the earliest due time of the route up. */
-bool store_index_refresh_due(struct store *store, uint16_t route,
+/* The earliest due times of a route that has no events. */
+void store_index_start_route(struct route_values *route);
+/* Looks up which of the route's earliest due times are stale, or all. */
+bool store_index_refresh_due(struct store *store, uint16_t route, bool all,
                              struct err *err) MUST_CHECK;
 /* Keys of `due`: made, and taken apart. */
-struct store_key store_index_key(uint16_t route, int64_t due_ms, uint64_t seq);
+enum { STORE_DUE_KEY_SIZE = 19 };
+struct store_key store_index_key(uint16_t route, enum record_state state,
+                                 int64_t due_ms, uint64_t seq);
+enum record_state store_index_state_of(struct slice key);
 int64_t store_index_due_of(struct slice key);
 uint64_t store_index_seq_of(struct slice key);
 

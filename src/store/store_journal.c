@@ -65,13 +65,13 @@ static bool flush_route(struct store *store, uint16_t number, struct err *err)
 {
     struct store_route *route = &store->routes[number];
 
-    if (route->now.first_due_stale &&
-        !store_index_refresh_due(store, number, err)) {
+    if (!store_index_refresh_due(store, number, false, err)) {
         return false;
     }
     return (route->now.paused == route->saved.paused &&
             route->now.unreachable == route->saved.unreachable &&
-            route->now.dead_bytes == route->saved.dead_bytes) ||
+            route->now.dead_bytes == route->saved.dead_bytes &&
+            route->now.dead_holders == route->saved.dead_holders) ||
            store_meta_save_route(store, number, err);
 }
 

@@ -179,23 +179,24 @@ static bool collect_dead(struct list *list, MDB_cursor *cursor, uint16_t route,
     return found != STORE_FAILED;
 }
 
-/* The due entries of one route. They stand by time, so that all are read;
- * the highest numbers stay in the heap. */
+/* The due entries of one route and state. They stand by time, so that all are
+ * read; the highest numbers stay in the heap. */
 static bool collect_open(struct list *list, MDB_cursor *cursor, uint16_t route,
                          struct err *err)
 {
-    struct store_key from = store_index_key(route, INT64_MIN, 0);
-    struct slice key = key_slice(&from), value, state;
+    enum record_state state = list->filter->state;
+    struct store_key from = store_index_key(route, state, INT64_MIN, 0);
+    struct slice key = key_slice(&from), value, nothing;
     enum store_found found =
         store_db_step(cursor, MDB_SET_RANGE, &key, &value, err);
 
     while (found == STORE_FOUND && key.len == from.len &&
-           bytes_get_be16(key.data) == route) {
-        if (!store_db_unseal(key, value, &state) || state.len != 1) {
+           bytes_get_be16(key.data) == route &&
+           store_index_state_of(key) == state) {
+        if (!store_db_unseal(key, value, &nothing) || nothing.len != 0) {
             return err_set(err, ERR_DATA, "a damaged entry in the due index");
         }
-        if (state.data[0] == (char)list->filter->state &&
-            store_index_seq_of(key) < list->before) {
+        if (store_index_seq_of(key) < list->before) {
             (void)offer(list, store_index_seq_of(key));
         }
         found = store_db_step(cursor, MDB_NEXT, &key, &value, err);

@@ -393,6 +393,7 @@ bool store_meta_save_route(struct store *store, uint16_t route, struct err *err)
     buf_add_byte(&row, (char)((now->paused ? ROUTE_PAUSED : 0) |
                               (now->unreachable ? ROUTE_UNREACHABLE : 0)));
     buf_add_be64(&row, now->dead_bytes);
+    buf_add_be32(&row, now->dead_holders);
     return put(store, key_u16('v', route), &row, err);
 }
 
@@ -416,6 +417,7 @@ static bool load_route(struct store *store, uint16_t route, struct err *err)
     now->paused = (flags & ROUTE_PAUSED) != 0;
     now->unreachable = (flags & ROUTE_UNREACHABLE) != 0;
     now->dead_bytes = reader_be64(&row);
+    now->dead_holders = reader_be32(&row);
     return finish(&row, 'v', err);
 }
 
@@ -428,8 +430,8 @@ static bool load_routes(struct store *store, struct err *err)
         store->routes[i].name = names[i];
     }
     for (uint16_t i = 0; ok && i < store->n_routes; i++) {
-        ok =
-            load_route(store, i, err) && store_index_refresh_due(store, i, err);
+        ok = load_route(store, i, err) &&
+             store_index_refresh_due(store, i, true, err);
     }
     return ok;
 }

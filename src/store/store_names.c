@@ -66,7 +66,7 @@ bool store_route_number(struct store *store, const char *name, uint16_t *number,
     *number = store->n_routes++;
     route = &store->routes[*number];
     route->name = mem_strdup(name);
-    route->now.first_due_ms = RECORD_NEVER;
+    store_index_start_route(&route->now);
     return true;
 }
 

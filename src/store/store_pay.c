@@ -257,8 +257,9 @@ static enum store_found rescue_next(struct store *store, struct err *err)
     if (found != STORE_FOUND) {
         return found;
     }
-    next = store_index_key(bytes_get_be16(key.data), store_index_due_of(key),
-                           store_index_seq_of(key) + 1);
+    next =
+        store_index_key(bytes_get_be16(key.data), store_index_state_of(key),
+                        store_index_due_of(key), store_index_seq_of(key) + 1);
     memcpy(mark, next.bytes, sizeof store->state.work.slice_due);
     return store_record_must_load(store, store_index_seq_of(key), &entry,
                                   err) &&

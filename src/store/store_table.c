@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/check.h"
 
@@ -20,12 +21,30 @@ struct id_table {
     size_t count;
 };
 
+/* Every look goes to another page of the table: in huge ones, where the
+ * system has them, it needs no walk through page tables. */
+static struct place *new_places(size_t size)
+{
+    struct place *places =
+        mmap(NULL, size * sizeof *places, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    CHECK(places != MAP_FAILED);
+    (void)madvise(places, size * sizeof *places, MADV_HUGEPAGE);
+    return places;
+}
+
+static void free_places(struct place *places, size_t size)
+{
+    CHECK(munmap(places, size * sizeof *places) == 0);
+}
+
 static void make_places(struct id_table *table, size_t homes)
 {
     CHECK(homes <= UINT32_MAX);
     table->homes = homes;
     table->size = homes + TAIL;
-    table->places = mem_new(table->size, sizeof *table->places);
+    table->places = new_places(table->size);
 }
 
 static struct place place_of(const struct identity *identity, uint64_t seq)
@@ -62,7 +81,7 @@ void store_table_free(struct id_table *table)
     if (table == NULL) {
         return;
     }
-    free(table->places);
+    free_places(table->places, table->size);
     free(table);
 }
 
@@ -103,7 +122,7 @@ static void grow(struct id_table *table, size_t homes)
         table->places[at] = old[i];
         next = at + 1;
     }
-    free(old);
+    free_places(old, old_size);
 }
 
 /* Three of four homes are taken at most. */
@@ -115,6 +134,14 @@ void store_table_reserve(struct id_table *table, size_t more)
     if (wanted > table->homes) {
         grow(table, wanted > step ? wanted : step);
     }
+}
+
+void store_table_prefetch(const struct id_table *table,
+                          const struct identity *identity)
+{
+    struct place wanted = place_of(identity, 0);
+
+    __builtin_prefetch(&table->places[home_of(table, &wanted)], 1);
 }
 
 uint64_t store_table_get(const struct id_table *table,

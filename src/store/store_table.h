@@ -26,6 +26,10 @@ size_t store_table_count(const struct id_table *table);
 /* Makes room for `more`, so that setting those moves no memory. */
 void store_table_reserve(struct id_table *table, size_t more);
 
+/* Asks for the memory that a get or set of it will look at. */
+void store_table_prefetch(const struct id_table *table,
+                          const struct identity *identity);
+
 /* 0 where it is not known. */
 uint64_t store_table_get(const struct id_table *table,
                          const struct identity *identity);

@@ -4,6 +4,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 static struct record_row example(void)
 {
     struct record_row row = {
@@ -45,10 +47,13 @@ static void expect_same(const struct record_row *row, uint64_t seq)
 {
     uint8_t bytes[RECORD_CODEC_MAX];
     size_t len = record_codec_encode(row, seq, bytes);
+    struct slice whole = {(char *)bytes, len};
     struct record_row back;
+    struct identity identity;
 
-    cr_assert(
-        record_codec_decode((struct slice){(char *)bytes, len}, seq, &back));
+    cr_assert(record_codec_identity(whole, seq, &identity));
+    cr_assert_arr_eq(identity.hash, row->identity.hash, 16);
+    cr_assert(record_codec_decode(whole, seq, &back));
     cr_assert_eq(back.origin, row->origin);
     cr_assert_eq(back.namespace, row->namespace);
     cr_assert(slice_eq(back.tenant, row->tenant));
@@ -96,6 +101,97 @@ Test(record_codec, gives_back_what_it_was_given)
     expect_same(&row, UINT64_C(0xffffffffffff));
 }
 
+Test(record_codec, gives_back_times_near_and_far)
+{
+    const int64_t first_ms = 1800000000000;
+    const int64_t near_ms = first_ms + 0xfffffffd, last_ms = 0xfffffffffffe;
+    const struct {
+        int64_t first_ms, ms;
+        bool near;
+    } cases[] = {
+        {first_ms, first_ms, true},
+        {first_ms, near_ms, true},
+        {first_ms, near_ms + 1, false},
+        {first_ms, near_ms + 2, false},
+        {first_ms, near_ms + 3, false},
+        {first_ms, first_ms - 1, false},
+        {first_ms, 0, true},
+        {first_ms, RECORD_NEVER, true},
+        {first_ms, 1, false},
+        {first_ms, last_ms, false},
+        {last_ms, last_ms, true},
+        {last_ms, RECORD_NEVER, true},
+        {0, 0, true},
+        {0, 1, true},
+        {0, 0xfffffffe, false},
+        {RECORD_NEVER, 0, false},
+        {RECORD_NEVER, RECORD_NEVER, false},
+    };
+    uint8_t bytes[RECORD_CODEC_MAX];
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct record_row row = example();
+        struct record *record = &row.record;
+        size_t len;
+
+        record->first_seen_ms = cases[i].first_ms;
+        record->last_seen_ms = cases[i].ms;
+        record->changed_ms = cases[i].ms;
+        record->clock_ms = cases[i].ms;
+        record->due_ms = cases[i].ms;
+        record->doubt_since_ms = cases[i].ms;
+        expect_same(&row, 42);
+        len = record_codec_encode(&row, 42, bytes);
+        record->first_seen_ms = record->last_seen_ms = 5;
+        record->changed_ms = record->clock_ms = 5;
+        record->due_ms = record->doubt_since_ms = 5;
+        cr_assert_eq(len,
+                     record_codec_encode(&row, 42, bytes) +
+                         (cases[i].near ? 0 : 10),
+                     "case %zu", i);
+    }
+}
+
+/* Makes the CRC of a changed row fit again. */
+static bool still_decodes(uint8_t *bytes, size_t len)
+{
+    struct record_row back;
+    uint8_t key[8];
+
+    bytes_put_be64(key, 42);
+    bytes_put_be32(bytes, hash_crc32c(hash_crc32c(0, key, sizeof key),
+                                      bytes + 4, len - 4));
+    return record_codec_decode((struct slice){(char *)bytes, len}, 42, &back);
+}
+
+Test(record_codec, a_time_has_one_form)
+{
+    enum { LAYOUT_AT = 5, FIRST_AT = 17, LAST_SEEN_AT = 23 };
+    struct record_row row = example();
+    uint8_t bytes[RECORD_CODEC_MAX];
+    size_t len;
+
+    row.record.first_seen_ms = 0;
+    row.record.last_seen_ms = 0;
+    row.record.changed_ms = row.record.clock_ms = 1;
+    row.record.due_ms = row.record.doubt_since_ms = 1;
+    len = record_codec_encode(&row, 42, bytes);
+    cr_assert(still_decodes(bytes, len));
+    cr_assert_eq(bytes_get_be32(bytes + LAST_SEEN_AT), 0xfffffffe);
+    bytes_put_be32(bytes + LAST_SEEN_AT, 0);
+    cr_assert_not(still_decodes(bytes, len), "zero, told as a distance");
+    bytes_put_be32(bytes + LAST_SEEN_AT, 7);
+    cr_assert(still_decodes(bytes, len));
+    memset(bytes + FIRST_AT, 0xff, 6);
+    cr_assert_not(still_decodes(bytes, len), "a distance from never");
+
+    row.record.due_ms = RECORD_NEVER - 1 - 0x7fff000000000000;
+    len = record_codec_encode(&row, 42, bytes);
+    cr_assert_neq(bytes[LAYOUT_AT] & 8, 0);
+    memset(bytes + LAST_SEEN_AT + 18, 0, 6);
+    cr_assert_not(still_decodes(bytes, len), "far, and none is");
+}
+
 Test(record_codec, a_row_keeps_its_size_through_the_life_of_an_event)
 {
     struct record_row row = example();
@@ -119,12 +215,13 @@ Test(record_codec, a_settled_record_with_an_id_of_30_bytes_is_small)
     row.tenant.len = 0;
     row.id = SLICE("evt_0123456789abcdefghijklmnop");
     cr_assert_eq(row.id.len, 30);
-    cr_assert_leq(record_codec_encode(&row, 41, bytes), 130);
+    cr_assert_eq(record_codec_encode(&row, 41, bytes), 119);
 }
 
 Test(record_codec, refuses_every_changed_bit_cut_and_other_key)
 {
     struct record_row row = example(), back;
+    struct identity identity;
     uint8_t bytes[RECORD_CODEC_MAX];
     size_t len = record_codec_encode(&row, 42, bytes);
     struct slice whole = {(char *)bytes, len};
@@ -132,12 +229,16 @@ Test(record_codec, refuses_every_changed_bit_cut_and_other_key)
     for (size_t bit = 0; bit < len * 8; bit++) {
         bytes[bit / 8] = (uint8_t)(bytes[bit / 8] ^ 1U << bit % 8);
         cr_assert_not(record_codec_decode(whole, 42, &back), "bit %zu", bit);
+        cr_assert_not(record_codec_identity(whole, 42, &identity));
         bytes[bit / 8] = (uint8_t)(bytes[bit / 8] ^ 1U << bit % 8);
     }
     for (size_t cut = 0; cut < len; cut++) {
-        cr_assert_not(
-            record_codec_decode((struct slice){(char *)bytes, cut}, 42, &back));
+        struct slice part = {(char *)bytes, cut};
+
+        cr_assert_not(record_codec_decode(part, 42, &back));
+        cr_assert_not(record_codec_identity(part, 42, &identity));
     }
     cr_assert_not(record_codec_decode(whole, 43, &back));
+    cr_assert_not(record_codec_identity(whole, 43, &identity));
     cr_assert(record_codec_decode(whole, 42, &back));
 }

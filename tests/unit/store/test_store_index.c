@@ -95,6 +95,39 @@ Test(store_index, the_first_due_time_is_exact_through_every_change)
     fixture_end(&f);
 }
 
+Test(store_index, what_runs_is_found_among_what_waits)
+{
+    struct fixture f;
+    struct store_entry entry;
+    int64_t due_ms = INT64_MIN;
+    uint64_t seq = 0;
+
+    fixture_begin(&f);
+    OK(&f, store_begin(f.store, &f.err));
+    accept_due(&f, "a", f.route, 100);
+    accept_due(&f, "b", f.route, 200);
+    accept_due(&f, "c", f.route, 300);
+    accept_due(&f, "d", f.other, 400);
+    FOUND(&f, fixture_find(&f, "b", &entry));
+    entry.record.state = RECORD_RUNNING;
+    entry.record.attempt = 1;
+    OK(&f, store_put(f.store, &entry, &f.err));
+    cr_assert_str_eq(due_text(&f, f.route, INT64_MAX), "abc");
+    cr_assert_str_eq(due_text(&f, f.route, 250), "ab");
+    FOUND(&f,
+          store_next_running(f.store, f.route, &due_ms, &seq, &entry, &f.err));
+    cr_assert_eq(entry.id[0], 'b');
+    cr_assert_eq(due_ms, 200);
+    ABSENT(&f,
+           store_next_running(f.store, f.route, &due_ms, &seq, &entry, &f.err));
+    due_ms = INT64_MIN;
+    seq = 0;
+    ABSENT(&f,
+           store_next_running(f.store, f.other, &due_ms, &seq, &entry, &f.err));
+    store_abort(f.store);
+    fixture_end(&f);
+}
+
 static void accept_ordered(struct fixture *f, const char *id, uint64_t key)
 {
     struct store_entry entry;
@@ -129,6 +162,38 @@ Test(store_index, the_oldest_of_a_key_comes_first)
     fixture_settle(&f, &entry, RECORD_SUCCEEDED);
     ABSENT(&f, store_order_first(f.store, 7, &entry, &f.err));
     store_abort(f.store);
+    fixture_end(&f);
+}
+
+Test(store_index, dead_letters_that_hold_a_key_are_counted)
+{
+    struct fixture f;
+    struct store_entry entry;
+
+    fixture_begin(&f);
+    OK(&f, store_begin(f.store, &f.err));
+    accept_ordered(&f, "a", 7);
+    accept_ordered(&f, "b", 8);
+    FOUND(&f, fixture_find(&f, "a", &entry));
+    fixture_settle(&f, &entry, RECORD_DEAD);
+    cr_assert_eq(store_dead_holders(f.store, f.route), 0);
+    FOUND(&f, fixture_find(&f, "b", &entry));
+    entry.record.state = RECORD_DEAD;
+    entry.record.reason = REASON_REFUSED;
+    entry.record.due_ms = RECORD_NEVER;
+    OK(&f, store_put(f.store, &entry, &f.err));
+    cr_assert_eq(store_dead_holders(f.store, f.route), 1);
+    OK(&f, store_commit(f.store, &f.err));
+    fixture_reopen(&f);
+    cr_assert_eq(store_dead_holders(f.store, f.route), 1);
+
+    OK(&f, store_begin(f.store, &f.err));
+    FOUND(&f, fixture_find(&f, "b", &entry));
+    entry.record.flags &= ~(uint32_t)RECORD_ORDERED;
+    OK(&f, store_put(f.store, &entry, &f.err));
+    cr_assert_eq(store_dead_holders(f.store, f.route), 0);
+    store_abort(f.store);
+    cr_assert_eq(store_dead_holders(f.store, f.route), 1);
     fixture_end(&f);
 }
 

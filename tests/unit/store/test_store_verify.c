@@ -110,6 +110,21 @@ Test(store_verify, finds_a_wrong_counter)
     fixture_end(&f);
 }
 
+Test(store_verify, recounts_dead_letters_that_hold_a_key)
+{
+    struct fixture f;
+    struct store_report report;
+    const char key[] = {'v', 0, 0};
+
+    build(&f);
+    store_close(&f.store);
+    tamper_set_byte(f.dir, "meta", (struct slice){key, sizeof key}, 12, 1);
+    verify(&f, &report);
+    cr_assert_gt(report.bad, 0);
+    cr_assert_not_null(strstr(report.first_bad, "hold a key"));
+    fixture_end(&f);
+}
+
 Test(store_verify, names_a_record_with_a_flipped_bit)
 {
     struct fixture f;
