@@ -13,8 +13,9 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/mark.h"
 
-enum { TABLES_MAX = 5 * STORE_SLOTS + 8, READERS_MAX = 126 };
+enum { READERS_MAX = 126 };
 enum { MIB = 1 << 20 };
 
 static bool fail(struct err *err, const char *what, const char *path)
@@ -26,7 +27,8 @@ static bool fail(struct err *err, const char *what, const char *path)
 
 /* --- the directory ------------------------------------------------------ */
 
-static bool sync_parent(const char *path, struct err *err)
+/* 0, or the error number. */
+static int sync_parent(const char *path)
 {
     char *copy = mem_strdup(path);
     char *end = copy + strlen(copy);
@@ -40,24 +42,45 @@ static bool sync_parent(const char *path, struct err *err)
         end[end == copy ? 1 : 0] = '\0';
     }
     fd = open(end == NULL ? "." : copy, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    rc = fd >= 0 && fsync(fd) == 0 ? 0 : errno;
     free(copy);
-    if (fd < 0) {
-        return fail(err, "open the folder of", path);
+    if (fd >= 0) {
+        (void)close(fd); /* nothing was written through it */
     }
-    rc = fsync(fd);
-    (void)close(fd); /* nothing was written through it */
-    return rc == 0 || fail(err, "sync the folder of", path);
+    return rc;
 }
 
+static bool fail_sync(const char *path, int error, struct err *err)
+{
+    return err_set(err, ERR_IO, "sync the folder of %s: %s", path,
+                   strerror(error));
+}
+
+bool store_files_sync_parent(const char *path, struct err *err)
+{
+    int error = sync_parent(path);
+
+    return error == 0 || fail_sync(path, error, err);
+}
+
+/* One that is there may have been made by a process that was killed before it
+ * synced. Where that is not for us to sync, it was not ours to make. */
 static bool make_directory(const char *path, struct err *err)
 {
+    int error;
+
     if (mkdir(path, 0700) == 0) {
-        return sync_parent(path, err);
+        return store_files_sync_parent(path, err);
     }
-    return errno == EEXIST || fail(err, "create", path);
+    if (errno != EEXIST) {
+        return fail(err, "create", path);
+    }
+    error = sync_parent(path);
+    return error == 0 || error == EACCES || error == EROFS || error == EINVAL ||
+           fail_sync(path, error, err);
 }
 
-/* The folder, and those above it that are missing. */
+/* The folder, and those above it. */
 static bool make_directories(const char *path, struct err *err)
 {
     char *copy = mem_strdup(path);
@@ -144,6 +167,11 @@ bool store_files_check_system(struct store *store, struct err *err)
     return true;
 }
 
+bool store_files_sync_directory(const struct store *store, struct err *err)
+{
+    return fsync(store->dir_fd) == 0 || fail(err, "sync", store->path);
+}
+
 uint64_t store_files_free_bytes(const struct store *store)
 {
     struct statvfs info;
@@ -193,7 +221,7 @@ static int open_env(struct store *store, MDB_env *env, const char *path)
     map = map < 4 * (uint64_t)MIB ? 4 * (uint64_t)MIB : map;
     rc = mdb_env_set_mapsize(env, map);
     if (rc == 0) {
-        rc = mdb_env_set_maxdbs(env, TABLES_MAX);
+        rc = mdb_env_set_maxdbs(env, STORE_TABLES_MAX);
     }
     if (rc == 0) {
         rc = mdb_env_set_maxreaders(env, READERS_MAX);
@@ -201,8 +229,7 @@ static int open_env(struct store *store, MDB_env *env, const char *path)
     return rc != 0 ? rc : mdb_env_open(env, path, flags, 0600);
 }
 
-/* LMDB leaves the data file open across exec: a handler would inherit it. */
-static bool close_on_exec(MDB_env *env, struct err *err)
+bool store_files_close_on_exec(MDB_env *env, struct err *err)
 {
     int fd, rc = mdb_env_get_fd(env, &fd);
 
@@ -249,7 +276,7 @@ bool store_files_open_env(struct store *store, const char *path, MDB_env **env,
     if (rc != 0) {
         return store_db_fail(store, rc, "open data.mdb", err);
     }
-    return close_on_exec(*env, err);
+    return store_files_close_on_exec(*env, err);
 }
 
 /* Named so that the tables of one generation share a page of the main
@@ -427,10 +454,11 @@ bool store_files_create(struct store *store, struct err *err)
     if (!ok) {
         return false;
     }
+    MARK(store_before_rename);
     if (renameat(store->dir_fd, "new/data.mdb", store->dir_fd, "data.mdb") !=
-            0 ||
-        fsync(store->dir_fd) != 0) {
+        0) {
         return fail(err, "put data.mdb in place in", store->path);
     }
-    return remove_new(store, err);
+    MARK(store_after_rename);
+    return store_files_sync_directory(store, err) && remove_new(store, err);
 }

@@ -19,6 +19,7 @@
 #include "store/store_table.h"
 
 enum { STORE_SLOTS = 64, STORE_FORMAT = 1 };
+enum { STORE_TABLES_MAX = 5 * STORE_SLOTS + 8 };
 enum { STORE_NAMES_MAX = STORE_ROUTES_MAX };
 
 /* --- the tables of LMDB ------------------------------------------------- */
@@ -197,6 +198,9 @@ bool store_files_lock(struct store *store, struct err *err) MUST_CHECK;
 bool store_files_check_system(struct store *store, struct err *err) MUST_CHECK;
 /* Builds an empty store under new/ and renames it into place. */
 bool store_files_create(struct store *store, struct err *err) MUST_CHECK;
+/* The name of the data file is on the disk when it returns. */
+bool store_files_sync_directory(const struct store *store,
+                                struct err *err) MUST_CHECK;
 /* There is a data file. */
 bool store_files_exist(const struct store *store);
 /* *env is to be closed also when it fails. */
@@ -210,6 +214,10 @@ bool store_files_open_meta(MDB_env *env, MDB_dbi *out,
 bool store_files_open_tables(MDB_env *env, unsigned flags,
                              struct store_dbis *out,
                              struct err *err) MUST_CHECK;
+/* LMDB leaves the data file open across exec: a handler would inherit it. */
+bool store_files_close_on_exec(MDB_env *env, struct err *err) MUST_CHECK;
+/* The folder that `path` stands in. */
+bool store_files_sync_parent(const char *path, struct err *err) MUST_CHECK;
 /* The file is as long as its pages say. */
 bool store_files_check_size(struct store *store, struct err *err) MUST_CHECK;
 /* Free on the disk, and how much of it is left alone. */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/mark.h"
 
 /* LMDB 0.9 and 1.0 do not read each other's files, and a distribution may
  * put another library in place under the same program. */
@@ -23,16 +24,21 @@ static bool check_version(struct err *err)
     return true;
 }
 
-/* What an earlier process wrote last may be seen and not yet be on the disk:
- * it must be before anything is told on the strength of it. */
+/* What an earlier process wrote last, and the name under which it put the
+ * file, may be seen and not yet be on the disk: both must be before anything
+ * is told on the strength of it. */
 static bool make_durable(struct store *store, struct err *err)
 {
     int dead, rc = mdb_reader_check(store->env, &dead);
 
     if (rc == 0 && !store->options.read_only) {
         rc = mdb_env_sync(store->env, 1);
+        MARK(store_synced);
     }
-    return rc == 0 || store_db_fail(store, rc, "sync at start", err);
+    if (rc != 0) {
+        return store_db_fail(store, rc, "sync at start", err);
+    }
+    return store->options.read_only || store_files_sync_directory(store, err);
 }
 
 static bool read_format(struct store *store, struct err *err)

@@ -110,7 +110,7 @@ bool world_try_open(struct world *world, struct err *err)
         .retention_ms = world->retention_ms,
         .ids_per_generation = world->ids_per_generation,
         .create = true,
-        .no_sync = true,
+        .no_sync = !world->sync,
         .clock = &world->clock,
     };
     struct engine_options engine = {

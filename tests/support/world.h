@@ -29,6 +29,7 @@ struct world {
     struct clock clock;
     int64_t ms; /* both clocks */
     uint64_t max_bytes;
+    bool sync;                   /* false: the store is not synced */
     uint32_t ids_per_generation; /* 0: the store's own rule */
     int64_t retention_ms;
     struct store *store;
