@@ -7,7 +7,7 @@
  *   admin_command.c  orders to the engine, and waiting for them
  *   admin_read.c     health, metrics, status, events
  *   admin_order.c    orders on one event or route
- *   admin_replay.c   the filtered replay
+ *   admin_replay.c   the filtered replay and rerun
  *
  * Every connection has a thread of its own (there are few), so that a
  * request may simply wait for the engine.
@@ -121,6 +121,9 @@ bool admin_get_why(struct admin_request *request, const json_t *body,
  * problem was answered. */
 size_t admin_route(struct admin_request *request, const char *name);
 
+/* A caller who went away wants no more. */
+bool admin_caller_is_there(const struct admin_request *request);
+
 /* Whether the target names an event that could be: false after the problem
  * was answered. */
 bool admin_event_ok(struct admin_request *request);
@@ -166,5 +169,7 @@ void admin_discard(struct admin_request *request);
 void admin_pause(struct admin_request *request);
 void admin_resume(struct admin_request *request);
 void admin_replay_all(struct admin_request *request);
+void admin_backup(struct admin_request *request);
+void admin_rerun_all(struct admin_request *request);
 
 #endif

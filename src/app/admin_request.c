@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include <pwd.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "app/actor.h"
 #include "app/admin_internal.h"
 #include "base/check.h"
 #include "base/hash.h"
@@ -25,6 +26,8 @@ static const struct admin_endpoint endpoints[] = {
     {"POST", "/v1/events/*/*/resolve", ADMIN_OPERATE, "tenant", admin_resolve},
     {"POST", "/v1/events/*/*/discard", ADMIN_OPERATE, "tenant", admin_discard},
     {"POST", "/v1/replay", ADMIN_OPERATE, "", admin_replay_all},
+    {"POST", "/v1/rerun", ADMIN_OPERATE, "", admin_rerun_all},
+    {"POST", "/v1/backup", ADMIN_OPERATE, "", admin_backup},
     {"POST", "/v1/routes/*/pause", ADMIN_OPERATE, "", admin_pause},
     {"POST", "/v1/routes/*/resume", ADMIN_OPERATE, "", admin_resume},
 };
@@ -78,6 +81,8 @@ void admin_failed(struct admin_request *request, const struct err *err)
         status = MHD_HTTP_BAD_REQUEST;
     } else if (err->kind == ERR_NOT_FOUND) {
         status = MHD_HTTP_NOT_FOUND;
+    } else if (err->kind == ERR_AGAIN) {
+        status = MHD_HTTP_SERVICE_UNAVAILABLE;
     }
     admin_problem(request, status, "%s", err->text);
 }
@@ -284,8 +289,6 @@ static void name_peer(struct admin_request *request)
         request->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct ucred peer = {.uid = (uid_t)-1};
     socklen_t len = sizeof peer;
-    struct passwd entry, *found = NULL;
-    char text[1024];
 
     CHECK(info != NULL);
     if (getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) !=
@@ -293,14 +296,7 @@ static void name_peer(struct admin_request *request)
         (void)snprintf(request->actor, sizeof request->actor, "socket");
         return;
     }
-    if (getpwuid_r(peer.uid, &entry, text, sizeof text, &found) == 0 &&
-        found != NULL) {
-        (void)snprintf(request->actor, sizeof request->actor, "%s",
-                       entry.pw_name);
-    } else {
-        (void)snprintf(request->actor, sizeof request->actor, "uid:%u",
-                       (unsigned)peer.uid);
-    }
+    actor_of_user(peer.uid, request->actor);
 }
 
 static bool is_allowed(struct admin_request *request)
@@ -390,6 +386,15 @@ size_t admin_route(struct admin_request *request, const char *name)
         admin_problem(request, MHD_HTTP_NOT_FOUND, "no route \"%s\"", name);
     }
     return index;
+}
+
+bool admin_caller_is_there(const struct admin_request *request)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+        request->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct pollfd fd = {.fd = info->connect_fd, .events = POLLRDHUP};
+
+    return poll(&fd, 1, 0) == 0;
 }
 
 bool admin_event_ok(struct admin_request *request)

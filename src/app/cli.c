@@ -75,10 +75,15 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "rerun",
-        .words = "ROUTE ID",
-        .summary = "run a success again on purpose, under a new key",
-        .options = ORDERS,
-        .min_words = 2,
+        .words = "ROUTE ID | --since WHEN",
+        .summary = "run successes again on purpose, under a new key",
+        .text =
+            "With --since all that were first seen since then, oldest first;\n"
+            "but what was run again before is skipped, unless you pass\n"
+            "--again, and so is what arrived and is not kept any more.",
+        .options = ORDERS | CLI_BIT(CLI_ROUTE) | CLI_BIT(CLI_SINCE) |
+                   CLI_BIT(CLI_RATE) | CLI_BIT(CLI_LIMIT) | CLI_BIT(CLI_AGAIN) |
+                   CLI_BIT(CLI_WAIT),
         .max_words = 2,
         .run = cli_cmd_rerun,
     },
@@ -120,11 +125,61 @@ static const struct cli_command commands[] = {
         .run = cli_cmd_resume,
     },
     {
+        .name = "backup",
+        .words = "DIR",
+        .summary = "copy the store into a new folder, also while it runs",
+        .text = "DIR must be empty or not there, on the worker's machine.\n"
+                "A worker does not start on a backup: see onced restore.",
+        .options = PRINTS,
+        .min_words = 1,
+        .max_words = 1,
+        .run = cli_cmd_backup,
+    },
+    {
+        .name = "restore",
+        .words = "[DIR]",
+        .summary = "make a store of a backup (worker stopped)",
+        .text =
+            "Copies the backup DIR to store.path, which must be empty or\n"
+            "not there; without DIR what is at store.path is the backup.\n"
+            "What was not settled in it may have run since: it becomes\n"
+            "uncertain, and is tried again under the same key, or held, as\n"
+            "its route says.",
+        .options = PRINTS,
+        .max_words = 1,
+        .run = cli_cmd_restore,
+    },
+    {
         .name = "verify-store",
         .words = "",
         .summary = "read the whole store and check it (worker stopped)",
         .options = PRINTS,
         .run = cli_cmd_verify_store,
+    },
+    {
+        .name = "dump",
+        .words = "",
+        .summary = "write every event as a line of JSON (worker stopped)",
+        .text = "A full copy, for onced load: it holds the credentials that "
+                "stand\nin stored headers. Keep it as you keep them.",
+        .options = COMMON | CLI_BIT(CLI_ROUTE) | CLI_BIT(CLI_OUTPUT),
+        .run = cli_cmd_dump,
+    },
+    {
+        .name = "load",
+        .words = "FILE",
+        .summary = "take a dump over, or ids handled elsewhere (stopped)",
+        .text =
+            "What is known already stays as it is. What was not settled may\n"
+            "have run since: it becomes uncertain, as after a restore. With\n"
+            "--seen FILE has an id a line, or {\"route\", \"id\", \"tenant\",\n"
+            "\"at\"}: their deliveries are repeats from then on. FILE - is\n"
+            "standard input. Where it fails, load again: it goes on.",
+        .options = PRINTS | CLI_BIT(CLI_SEEN) | CLI_BIT(CLI_ROUTE) |
+                   CLI_BIT(CLI_DRY_RUN),
+        .min_words = 1,
+        .max_words = 1,
+        .run = cli_cmd_load,
     },
     {
         .name = "sign",

@@ -53,6 +53,9 @@ static const struct option_row rows[CLI_OPTIONS] = {
                        "width of the time window (5m)"},
     [CLI_HEADERS] = {"headers", '\0', "FILE",
                      "the headers, as \"Name: value\" lines"},
+    [CLI_OUTPUT] = {"output", 'o', "FILE", "into a new file of mode 0600"},
+    [CLI_SEEN] = {"seen", '\0', NULL, "ids that were handled elsewhere"},
+    [CLI_AGAIN] = {"again", '\0', NULL, "also what was run again before"},
     [CLI_CURL] = {"curl", '\0', NULL, "print a curl command that sends it"},
 };
 

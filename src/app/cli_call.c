@@ -74,6 +74,7 @@ bool cli_call(const struct client_request *request, json_t **answer,
     (void)err_set(err, kind_of(status), "%s",
                   detail == NULL ? "the worker refused" : detail);
     json_decref(*answer);
+    *answer = NULL;
     return false;
 }
 

@@ -8,7 +8,9 @@
  *   cli_worker.c  run, check, version, and the generated pages
  *   cli_read.c    status, events, show, verify-store
  *   cli_order.c   orders on one event or route
- *   cli_replay.c  replay
+ *   cli_replay.c  replay and rerun
+ *   cli_dump.c    dump
+ *   cli_load.c    load
  *   cli_sign.c    sign, verify, explain
  */
 #ifndef ONCED_APP_CLI_INTERNAL_H
@@ -54,6 +56,9 @@ enum cli_option {
     CLI_URL,
     CLI_TOLERANCE,
     CLI_HEADERS,
+    CLI_OUTPUT,
+    CLI_SEEN,
+    CLI_AGAIN,
     CLI_CURL,
 };
 enum { CLI_OPTIONS = CLI_CURL + 1, CLI_WORDS_MAX = 2 };
@@ -132,6 +137,15 @@ int cli_order(struct cli *cli, const char *target, json_t *body);
 /* The members of the body that every order may have. */
 json_t *cli_order_body(const struct cli *cli);
 
+/* --- cli_worker.c -------------------------------------------------------- */
+
+struct config;
+
+/* The configuration in full, as the worker has it; problems and warnings are
+ * told. */
+bool cli_load(const struct cli *cli, struct config **config,
+              struct err *err) MUST_CHECK;
+
 /* --- commands ------------------------------------------------------------ */
 
 int cli_cmd_run(struct cli *cli);
@@ -141,7 +155,11 @@ int cli_cmd_docs(struct cli *cli);
 int cli_cmd_status(struct cli *cli);
 int cli_cmd_events(struct cli *cli);
 int cli_cmd_show(struct cli *cli);
+int cli_cmd_backup(struct cli *cli);
+int cli_cmd_restore(struct cli *cli);
 int cli_cmd_verify_store(struct cli *cli);
+int cli_cmd_dump(struct cli *cli);
+int cli_cmd_load(struct cli *cli);
 int cli_cmd_replay(struct cli *cli);
 int cli_cmd_rerun(struct cli *cli);
 int cli_cmd_resolve(struct cli *cli);

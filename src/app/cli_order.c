@@ -101,11 +101,6 @@ static int order_event(struct cli *cli, const char *order, json_t *body)
     return status;
 }
 
-int cli_cmd_rerun(struct cli *cli)
-{
-    return order_event(cli, "/rerun", cli_order_body(cli));
-}
-
 int cli_cmd_discard(struct cli *cli)
 {
     return order_event(cli, "/discard", cli_order_body(cli));

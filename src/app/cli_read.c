@@ -3,6 +3,7 @@
 
 #include "app/cli_internal.h"
 #include "app/listing.h"
+#include "app/setup.h"
 #include "app/story.h"
 #include "app/tell.h"
 #include "base/check.h"
@@ -37,14 +38,7 @@ static int tell(const struct cli *cli, json_t *json,
 static bool open_store(const struct site *site, struct store **store,
                        struct err *err)
 {
-    /* It is looked at as it is: nothing in it is full, or too old. */
-    const struct store_options options = {
-        .path = site->store,
-        .max_bytes = 1,
-        .retention_ms = INT64_MAX,
-        .read_only = true,
-        .clock = clock_system(),
-    };
+    const struct store_options options = setup_reading(site->store);
 
     return store_open(store, &options, err) ||
            err_wrap(err, "no worker listens on %s", site->socket);

@@ -10,6 +10,23 @@
 
 enum { WAIT_POLL_MS = 250, WAITED_FOR_MAX = 100000 };
 
+/* What replay and rerun do not share. */
+struct bulk {
+    const char *one;    /* the order on one event */
+    const char *all;    /* the endpoint for all that match */
+    const char *state;  /* of what it is for */
+    const char *counts; /* the member that counts what was done */
+};
+
+static const struct bulk replays = {"/replay", "/v1/replay", "DEAD",
+                                    "replayed"};
+static const struct bulk reruns = {"/rerun", "/v1/rerun", "SUCCEEDED", "rerun"};
+
+static const struct bulk *bulk_of(const struct cli *cli)
+{
+    return cli->command->run == cli_cmd_rerun ? &reruns : &replays;
+}
+
 static void set(json_t *object, const char *name, json_t *value)
 {
     CHECK(json_object_set_new(object, name, value) == 0);
@@ -177,7 +194,7 @@ static int wait_for_one(struct cli *cli)
     return status;
 }
 
-static int replay_one(struct cli *cli)
+static int order_one(struct cli *cli)
 {
     json_t *body = cli_order_body(cli);
     struct buf target = BUF_INIT;
@@ -186,7 +203,7 @@ static int replay_one(struct cli *cli)
     if (cli->values[CLI_ASSUME_NOT_APPLIED] != NULL) {
         set(body, "assume_not_applied", json_true());
     }
-    cli_event_target(cli, "/replay", &target);
+    cli_event_target(cli, bulk_of(cli)->one, &target);
     status = cli_order(cli, buf_cstr(&target), body);
     buf_free(&target);
     if (status == 0 && cli->values[CLI_WAIT] != NULL &&
@@ -257,6 +274,9 @@ static json_t *filter_body(const struct cli *cli, struct err *err)
     if (cli->values[CLI_ASSUME_NOT_APPLIED] != NULL) {
         set(body, "assume_not_applied", json_true());
     }
+    if (cli->values[CLI_AGAIN] != NULL) {
+        set(body, "again", json_true());
+    }
     if (!add_rate(cli, body, err) || !add_limit(cli, body, err)) {
         json_decref(body);
         return NULL;
@@ -264,45 +284,55 @@ static json_t *filter_body(const struct cli *cli, struct err *err)
     return body;
 }
 
-static bool add_page(const struct site *site, const char *target,
-                     json_t *targets, json_t **cursor, struct err *err)
+static bool is_wanted(const struct cli *cli, const json_t *event)
 {
-    const struct client_request request = {.socket = site->socket,
-                                           .target = target};
+    return bulk_of(cli) != &reruns || cli->values[CLI_AGAIN] != NULL ||
+           json_integer_value(json_object_get(event, "run")) == 1;
+}
+
+static bool add_page(const struct cli *cli,
+                     const struct client_request *request, json_t *targets,
+                     json_t **cursor, struct err *err)
+{
     const json_t *event;
     json_t *page;
     size_t i;
 
-    if (!cli_call(&request, &page, err)) {
+    if (!cli_call(request, &page, err)) {
         return false;
     }
     json_array_foreach(json_object_get(page, "events"), i, event)
     {
-        add_target(targets, event);
+        if (is_wanted(cli, event)) {
+            add_target(targets, event);
+        }
     }
     *cursor = json_incref(json_object_get(page, "cursor"));
     json_decref(page);
     return true;
 }
 
-/* What is dead now and matches: that is what to wait for. */
+/* What matches now: that is what to wait for. */
 static bool collect(const struct cli *cli, const struct site *site,
                     json_t *targets, struct err *err)
 {
+    struct client_request request = {.socket = site->socket};
     json_t *cursor = NULL;
     bool ok;
 
     do {
         struct buf target = BUF_INIT;
 
-        buf_add_str(&target, "/v1/events?state=DEAD&limit=1000");
+        buf_add_str(&target, "/v1/events?limit=1000");
+        cli_add_query(&target, "state", bulk_of(cli)->state);
         cli_add_query(&target, "route", cli->values[CLI_ROUTE]);
         cli_add_query(&target, "reason", cli->values[CLI_REASON]);
         cli_add_query(&target, "since", cli->values[CLI_SINCE]);
         cli_add_query(&target, "cursor", json_string_value(cursor));
         json_decref(cursor);
         cursor = NULL;
-        ok = add_page(site, buf_cstr(&target), targets, &cursor, err);
+        request.target = buf_cstr(&target);
+        ok = add_page(cli, &request, targets, &cursor, err);
         buf_free(&target);
     } while (ok && json_is_string(cursor) &&
              json_array_size(targets) < WAITED_FOR_MAX);
@@ -315,20 +345,35 @@ static long long number(const json_t *object, const char *name)
     return json_integer_value(json_object_get(object, name));
 }
 
+static void tell_count(const struct cli *cli, const json_t *counts,
+                       const char *name, const char *what)
+{
+    (void)fprintf(cli->out, ", %lld %s", number(counts, name), what);
+}
+
 static void tell_counts(const struct cli *cli, const json_t *counts)
 {
+    const struct bulk *bulk = bulk_of(cli);
+
     if (cli->values[CLI_JSON] != NULL) {
         cli_print_json(cli, counts);
         return;
     }
-    (void)fprintf(cli->out,
-                  "%lld matched, %lld %s, %lld skipped in doubt, "
-                  "%lld with nothing to do, %lld refused\n",
-                  number(counts, "matched"), number(counts, "replayed"),
-                  cli->values[CLI_DRY_RUN] != NULL ? "would be replayed"
-                                                   : "replayed",
-                  number(counts, "skipped_in_doubt"),
-                  number(counts, "nothing_to_do"), number(counts, "refused"));
+    (void)fprintf(cli->out, "%lld matched, %lld %s%s",
+                  number(counts, "matched"), number(counts, bulk->counts),
+                  cli->values[CLI_DRY_RUN] != NULL ? "would be " : "",
+                  bulk->counts);
+    if (bulk == &reruns) {
+        tell_count(cli, counts, "skipped_run_before",
+                   "skipped that were run again before");
+        tell_count(cli, counts, "skipped_not_kept",
+                   "skipped whose request is not kept");
+    } else {
+        tell_count(cli, counts, "skipped_in_doubt", "skipped in doubt");
+    }
+    tell_count(cli, counts, "nothing_to_do", "with nothing to do");
+    tell_count(cli, counts, "refused", "refused");
+    (void)fputc('\n', cli->out);
     if (json_is_true(json_object_get(counts, "more"))) {
         (void)fputs("there are more: give the order again\n", cli->out);
     }
@@ -340,14 +385,13 @@ static bool was_skipped(const json_t *counts)
            number(counts, "no_room") > 0;
 }
 
-/* Replays by `body`, waits where that is wanted, and tells it all at once,
- * so that --json prints one value. */
-static bool replay_and_wait(const struct cli *cli, const struct site *site,
-                            const json_t *body, json_t **counts,
-                            struct err *err)
+/* Orders by `body`, waits where that is wanted, and tells it all at once, so
+ * that --json prints one value. */
+static bool order_and_wait(const struct cli *cli, const struct site *site,
+                           const json_t *body, json_t **counts, struct err *err)
 {
     const struct client_request request = {.socket = site->socket,
-                                           .target = "/v1/replay",
+                                           .target = bulk_of(cli)->all,
                                            .body = body,
                                            .is_long = true};
     bool waits =
@@ -373,7 +417,7 @@ static bool replay_and_wait(const struct cli *cli, const struct site *site,
     return ok;
 }
 
-static int replay_all(struct cli *cli)
+static int order_all(struct cli *cli)
 {
     struct site site = {.root = NULL};
     struct err err;
@@ -381,7 +425,7 @@ static int replay_all(struct cli *cli)
     int status;
 
     if (body != NULL && site_open(&site, cli_config_file(cli), &err) &&
-        replay_and_wait(cli, &site, body, &counts, &err)) {
+        order_and_wait(cli, &site, body, &counts, &err)) {
         status = cli_finish(cli);
         if (status == 0 && (was_skipped(counts) ||
                             any_failed(json_object_get(counts, "settled")))) {
@@ -396,24 +440,51 @@ static int replay_all(struct cli *cli)
     return status;
 }
 
-int cli_cmd_replay(struct cli *cli)
+/* Whether one of the options is given that go with all that match. */
+static bool has_filter(const struct cli *cli)
 {
     static const enum cli_option filters[] = {CLI_ROUTE, CLI_REASON, CLI_SINCE,
-                                              CLI_RATE, CLI_LIMIT};
+                                              CLI_RATE,  CLI_LIMIT,  CLI_AGAIN};
 
+    for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
+        if (cli->values[filters[i]] != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int cli_cmd_replay(struct cli *cli)
+{
     if (cli->values[CLI_DEAD] != NULL) {
         if (cli->n_words > 0 || cli->values[CLI_TENANT] != NULL) {
             return cli_usage(cli, "--dead goes with no ROUTE ID and no tenant");
         }
-        return replay_all(cli);
+        return order_all(cli);
     }
-    for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
-        if (cli->values[filters[i]] != NULL) {
-            return cli_usage(cli, "filters go with --dead");
-        }
+    if (has_filter(cli)) {
+        return cli_usage(cli, "filters go with --dead");
     }
     if (cli->n_words != 2) {
         return cli_usage(cli, "give ROUTE ID, or --dead");
     }
-    return replay_one(cli);
+    return order_one(cli);
+}
+
+int cli_cmd_rerun(struct cli *cli)
+{
+    if (cli->values[CLI_SINCE] != NULL) {
+        if (cli->n_words > 0 || cli->values[CLI_TENANT] != NULL) {
+            return cli_usage(cli,
+                             "--since goes with no ROUTE ID and no tenant");
+        }
+        return order_all(cli);
+    }
+    if (has_filter(cli)) {
+        return cli_usage(cli, "filters go with --since");
+    }
+    if (cli->n_words != 2) {
+        return cli_usage(cli, "give ROUTE ID, or --since");
+    }
+    return order_one(cli);
 }

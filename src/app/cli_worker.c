@@ -23,8 +23,7 @@ static json_t *lines_json(const struct buf *lines)
     return array;
 }
 
-/* Loads; problems and warnings are told. */
-static bool load(const struct cli *cli, struct config **config, struct err *err)
+bool cli_load(const struct cli *cli, struct config **config, struct err *err)
 {
     struct buf problems = BUF_INIT;
     bool ok = config_load(config, cli_config_file(cli), &problems, err);
@@ -44,7 +43,7 @@ int cli_cmd_run(struct cli *cli)
     struct err err;
     bool ok;
 
-    if (!load(cli, &config, &err)) {
+    if (!cli_load(cli, &config, &err)) {
         return cli_fail(cli, &err);
     }
     ok = worker_run(config, &err);
@@ -85,7 +84,7 @@ int cli_cmd_check(struct cli *cli)
     if (cli->values[CLI_JSON] != NULL && cli->values[CLI_EFFECTIVE] == NULL) {
         return check_json(cli);
     }
-    if (!load(cli, &config, &err)) {
+    if (!cli_load(cli, &config, &err)) {
         return cli_fail(cli, &err);
     }
     if (cli->values[CLI_EFFECTIVE] != NULL) {

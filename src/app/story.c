@@ -337,7 +337,9 @@ static bool set_history(json_t *event, struct store *store,
     };
     bool ok;
 
-    add_row(&history, &received);
+    if (entry->record.deliveries > 0) { /* else it was only seen elsewhere */
+        add_row(&history, &received);
+    }
     ok = store_each_audit(store, entry, find_end, &history, err) &&
          store_each_audit(store, entry, add_audit, &history, err);
     add_untold(&history);
@@ -347,8 +349,8 @@ static bool set_history(json_t *event, struct store *store,
 
 /* --- the full form ------------------------------------------------------- */
 
-static void set_key(json_t *event, const struct store *store,
-                    const struct store_entry *entry)
+void story_set_key(json_t *event, const struct store *store,
+                   const struct store_entry *entry)
 {
     const struct downstream_key of = {
         .namespace = store_namespace_name(store, entry->namespace),
@@ -368,7 +370,7 @@ bool story_event_full(json_t **out, struct store *store,
 {
     json_t *event = story_event(store, entry);
 
-    set_key(event, store, entry);
+    story_set_key(event, store, entry);
     if (!set_request(event, store, entry, err) ||
         !set_result(event, store, entry, err) ||
         !set_history(event, store, entry, err)) {

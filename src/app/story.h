@@ -29,6 +29,10 @@ json_t *story_text(struct slice text);
 /* Sets `name`, or, where the bytes are not UTF-8, `name`_base64. */
 void story_set_bytes(json_t *object, const char *name, struct slice bytes);
 
+/* Sets `idempotency_key`: what the handler gets for the event's run. */
+void story_set_key(json_t *event, const struct store *store,
+                   const struct store_entry *entry);
+
 /* RFC 3339 in UTC; null for RECORD_NEVER. */
 json_t *story_time(int64_t wall_ms);
 

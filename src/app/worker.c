@@ -14,9 +14,10 @@
 
 #include "app/admin.h"
 #include "app/labels.h"
+#include "app/setup.h"
 #include "base/check.h"
-#include "base/hash.h"
 #include "base/log.h"
+#include "base/mark.h"
 #include "base/metrics.h"
 #include "engine/engine.h"
 
@@ -60,17 +61,6 @@ static void *engine_main(void *arg)
     return NULL;
 }
 
-/* xorshift64*: spreads backoff, decides nothing. */
-static uint64_t next_random(void *self)
-{
-    uint64_t *state = self;
-
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return (*state * 0x2545f4914f6cdd1dULL) >> 32;
-}
-
 /* --- building
  * ------------------------------------------------------------------- */
 
@@ -102,18 +92,13 @@ static bool make_handler(struct worker *worker, size_t i, struct err *err)
 static bool open_store(struct worker *worker, struct err *err)
 {
     const struct config *config = worker->config;
-    struct store_options options = {
-        .path = config->store.path,
-        .max_bytes = config->store.max_bytes,
-        .retention_ms = config->store.retention_ms,
-        .create = true,
-        .clock = clock_system(),
-    };
+    struct store_options options = setup_store(config);
     struct buf lease_dir = BUF_INIT;
 
     buf_printf(&lease_dir, "%s/lease", config->store.path);
     worker->lease_dir = mem_dup(buf_slice(&lease_dir));
     buf_free(&lease_dir);
+    options.create = true;
     return store_open(&worker->store, &options, err);
 }
 
@@ -131,39 +116,12 @@ static bool make_handlers(struct worker *worker, struct err *err)
 
 static bool make_engine(struct worker *worker, struct err *err)
 {
-    static uint64_t random_state;
-    const struct config *config = worker->config;
-    struct engine_route *routes = mem_new(config->n_routes, sizeof *routes);
-    struct engine_options options = {
-        .routes = routes,
-        .n_routes = config->n_routes,
-        .store = worker->store,
-        .clock = clock_system(),
-        .random = next_random,
-        .random_self = &random_state,
-        .inbox_items = config->inbox.max_items,
-        .inbox_bytes = config->inbox.max_bytes,
-    };
+    struct engine_options options;
+    struct engine_route *routes =
+        setup_engine(worker->config, worker->handlers, &options);
     bool ok;
 
-    hash_random(&random_state, sizeof random_state);
-    random_state |= 1; /* xorshift must not start from 0 */
-    for (size_t i = 0; i < config->n_routes; i++) {
-        const struct config_route *route = &config->routes[i];
-
-        routes[i] = (struct engine_route){
-            .name = route->name,
-            .namespace = route->namespace,
-            .policy = route->policy,
-            .rules = route->rules,
-            .handler = worker->handlers[i],
-            .concurrency = route->concurrency,
-            .retired = route->retired,
-            .retention = route->retention,
-            .max_dead_bytes = route->max_dead_bytes,
-            .on_dead_full = route->on_dead_full,
-        };
-    }
+    options.store = worker->store;
     ok = engine_new(&worker->engine, &options, err);
     free(routes);
     return ok;
@@ -329,6 +287,7 @@ static void end_in_order(struct worker *worker, const sigset_t *signals)
         return;
     }
     engine_stop_intake(worker->engine);
+    MARK(shutdown_begun);
     if (log_begin(&line, LOG_INFO, "worker", "stopping")) {
         log_int(&line, "attempts", (int64_t)worker->attempts);
         log_int(&line, "wait_at_most_ms", worker->config->shutdown_timeout_ms);
@@ -344,6 +303,7 @@ static void end_in_order(struct worker *worker, const sigset_t *signals)
         log_stop();
         _exit(EXIT_SUCCESS);
     }
+    MARK(shutdown_drained);
 }
 
 static void wait_for_end(const sigset_t *signals)
@@ -378,7 +338,9 @@ static void free_worker(struct worker *worker)
             worker->handlers[i].ops->free(worker->handlers[i].self);
         }
     }
+    MARK(store_before_close);
     store_close(&worker->store);
+    MARK(store_closed);
     free(worker->handlers);
     free(worker->http_routes);
     free(worker->lease_dir);
@@ -417,12 +379,17 @@ static void block_signals(sigset_t *signals)
 {
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     const struct sigaction bus_error = {.sa_handler = on_bus_error};
+    sigset_t child;
 
     sigemptyset(signals);
+    sigemptyset(&child);
     sigaddset(signals, SIGTERM);
     sigaddset(signals, SIGINT);
     sigaddset(signals, SIGHUP);
     CHECK(pthread_sigmask(SIG_BLOCK, signals, NULL) == 0);
+    /* Nobody asks for it: else each program that ends wakes this thread. */
+    CHECK(sigaddset(&child, SIGCHLD) == 0);
+    CHECK(pthread_sigmask(SIG_BLOCK, &child, NULL) == 0);
     CHECK(sigaction(SIGPIPE, &ignore, NULL) == 0);
     CHECK(sigaction(SIGBUS, &bus_error, NULL) == 0);
 }

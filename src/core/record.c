@@ -36,17 +36,20 @@ static bool has(const struct record *record, enum record_flag flag)
     return (record->flags & (uint32_t)flag) != 0;
 }
 
-static void check_due(const struct record *record)
+static const char *due_problem(const struct record *record)
 {
     bool waits = has(record, RECORD_ORDER_WAIT) || has(record, RECORD_PARKED);
     bool never = record_is_settled(record) || waits;
 
-    CHECK((record->due_ms == RECORD_NEVER) == never);
+    return (record->due_ms == RECORD_NEVER) == never
+               ? NULL
+               : "it is due, or not due, against its state";
 }
 
-static void check_reason(const struct record *record)
+static const char *reason_problem(const struct record *record)
 {
     enum reason reason = record->reason;
+    bool fits = false;
 
     switch (record->state) {
     case RECORD_NONE:
@@ -54,46 +57,89 @@ static void check_reason(const struct record *record)
     case RECORD_RUNNING:
     case RECORD_UNCERTAIN:
     case RECORD_SUCCEEDED:
-        CHECK(reason == REASON_NONE);
-        return;
+        fits = reason == REASON_NONE;
+        break;
     case RECORD_FAILED:
-        CHECK(reason == REASON_NONE || reason >= REASON_BUSINESS);
-        CHECK(reason <= REASON_DISCARDED);
-        return;
+        fits = reason == REASON_NONE ||
+               (reason >= REASON_BUSINESS && reason <= REASON_DISCARDED);
+        break;
     case RECORD_DEAD:
-        CHECK(reason >= REASON_EXHAUSTED);
-        CHECK(reason <= REASON_BUSINESS);
-        return;
+        fits = reason >= REASON_EXHAUSTED && reason <= REASON_BUSINESS;
+        break;
     }
-    UNREACHABLE("every state returns");
+    return fits ? NULL : "its reason does not go with its state";
 }
 
-static void check_doubt(const struct record *record)
+static const char *doubt_problem(const struct record *record)
 {
     bool doubt = record->doubt_since_ms != 0;
 
-    CHECK(record->state != RECORD_UNCERTAIN || doubt);
-    CHECK(record->state != RECORD_SUCCEEDED || !doubt);
-    CHECK(!has(record, RECORD_RELEASED) || !doubt);
+    if (record->state == RECORD_UNCERTAIN && !doubt) {
+        return "it is uncertain without doubt";
+    }
+    if (doubt &&
+        (record->state == RECORD_SUCCEEDED || has(record, RECORD_RELEASED))) {
+        return "it is in doubt, and settled without";
+    }
+    return NULL;
+}
+
+static const char *order_problem(const struct record *record)
+{
+    if (has(record, RECORD_ORDERED) && record->order_key == 0) {
+        return "it is in order and has no ordering key";
+    }
+    if (has(record, RECORD_ORDER_WAIT) && !has(record, RECORD_ORDERED)) {
+        return "it waits for a key that it does not stand in line for";
+    }
+    return NULL;
+}
+
+static const char *known_problem(const struct record *record)
+{
+    const char *problem = order_problem(record);
+
+    if (record->run == 0) {
+        return "its run is 0";
+    }
+    if (record->state == RECORD_RUNNING && record->attempt == 0) {
+        return "it runs and has had no attempt";
+    }
+    if (record->first_seen_ms > record->last_seen_ms) {
+        return "it was last seen before it was first seen";
+    }
+    problem = problem == NULL ? due_problem(record) : problem;
+    return problem == NULL ? doubt_problem(record) : problem;
+}
+
+const char *record_problem(const struct record *record)
+{
+    const char *problem;
+
+    if (record->state > RECORD_DEAD) {
+        return "its state is none";
+    }
+    if ((record->flags & ~flags_of[record->state]) != 0) {
+        return "it has a flag that does not go with its state";
+    }
+    if (record->tries > record->attempt) {
+        return "it has more tries than attempts";
+    }
+    problem = reason_problem(record);
+    if (problem == NULL && record->state != RECORD_NONE) {
+        return known_problem(record);
+    }
+    return problem == NULL && record->attempt > 0 ? "it is not known and ran"
+                                                  : problem;
 }
 
 void record_check(const struct record *record)
 {
-    CHECK(record->state <= RECORD_DEAD);
-    CHECK((record->flags & ~flags_of[record->state]) == 0);
-    CHECK(record->tries <= record->attempt);
-    check_reason(record);
-    if (record->state == RECORD_NONE) {
-        CHECK(record->attempt == 0);
-        return;
+    const char *problem = record_problem(record);
+
+    if (problem != NULL) {
+        UNREACHABLE(problem);
     }
-    CHECK(record->run > 0);
-    CHECK(record->state != RECORD_RUNNING || record->attempt > 0);
-    CHECK(record->first_seen_ms <= record->last_seen_ms);
-    CHECK(!has(record, RECORD_ORDERED) || record->order_key != 0);
-    CHECK(!has(record, RECORD_ORDER_WAIT) || has(record, RECORD_ORDERED));
-    check_due(record);
-    check_doubt(record);
 }
 
 _Static_assert(INPUT_DISCARD - INPUT_REPLAY == 4, "the orders stand together");

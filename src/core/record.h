@@ -60,6 +60,7 @@ enum record_flag {
     RECORD_ORDERED = 1U << 7,    /* holds its place in the order of its key:
                                     unsettled, or DEAD under after_dead hold */
 };
+enum { RECORD_FLAGS = 8 };
 
 /* A due time that never comes: something else wakes the event. */
 #define RECORD_NEVER INT64_MAX
@@ -80,6 +81,7 @@ enum fingerprint_mode {
     FINGERPRINT_FORM,
     FINGERPRINT_MULTIPART,
 };
+enum { FINGERPRINT_MODES = FINGERPRINT_MULTIPART + 1 };
 
 bool fingerprint_eq(const struct fingerprint *a, const struct fingerprint *b);
 
@@ -120,6 +122,10 @@ static inline bool record_is_settled(const struct record *record)
 /* The invariants of one record; CHECKed before encoding, after decoding and
  * around every step. */
 void record_check(const struct record *record);
+
+/* The first of them that a record from outside breaks, in words; NULL where
+ * it keeps them all. */
+const char *record_problem(const struct record *record);
 
 enum on_uncertain { ON_UNCERTAIN_RETRY, ON_UNCERTAIN_HOLD, ON_UNCERTAIN_PROBE };
 enum after_dead { AFTER_DEAD_CONTINUE, AFTER_DEAD_HOLD };
@@ -246,8 +252,9 @@ enum move {
     MOVE_WOKEN,
     MOVE_DRIFTED,  /* a repeat with other content */
     MOVE_RELEASED, /* M7, nothing applied: the key is free again */
+    MOVE_SEEN,     /* handled elsewhere, before this store knew of it */
 };
-enum { MOVES = MOVE_RELEASED + 1 };
+enum { MOVES = MOVE_SEEN + 1 };
 
 struct decision {
     bool changed;       /* the record has to be written */
@@ -281,5 +288,10 @@ bool record_state_parse(const char *name, enum record_state *out);
 const char *reason_name(enum reason reason); /* "exhausted"; "" for none */
 bool reason_parse(const char *name, enum reason *out);
 const char *move_name(enum move move); /* as in `show`: "received" … */
+bool move_parse(const char *name, enum move *out); /* exactly that, not NONE */
+const char *record_flag_name(enum record_flag flag); /* of one: "released" … */
+bool record_flag_parse(const char *name, enum record_flag *out);
+const char *fingerprint_mode_name(enum fingerprint_mode mode); /* "json" … */
+bool fingerprint_mode_parse(const char *name, enum fingerprint_mode *out);
 
 #endif

@@ -55,6 +55,21 @@ static const char *const move_names[MOVES] = {
     [MOVE_WOKEN] = "woken",
     [MOVE_DRIFTED] = "drifted",
     [MOVE_RELEASED] = "released",
+    [MOVE_SEEN] = "seen",
+};
+
+/* By the number of the bit. */
+static const char *const flag_names[RECORD_FLAGS] = {
+    "released", "erased",     "disputed", "restored",
+    "parked",   "order-wait", "probing",  "ordered",
+};
+_Static_assert(RECORD_ORDERED == 1U << (RECORD_FLAGS - 1),
+               "every flag has a name");
+
+static const char *const mode_names[FINGERPRINT_MODES] = {
+    [FINGERPRINT_NONE] = "none",           [FINGERPRINT_RAW] = "raw",
+    [FINGERPRINT_JSON] = "json",           [FINGERPRINT_FORM] = "form",
+    [FINGERPRINT_MULTIPART] = "multipart",
 };
 
 const char *record_state_name(enum record_state state)
@@ -93,6 +108,56 @@ bool reason_parse(const char *name, enum reason *out)
 
 const char *move_name(enum move move)
 {
-    CHECK(move <= MOVE_RELEASED);
+    CHECK(move <= MOVE_SEEN);
     return move_names[move];
+}
+
+bool move_parse(const char *name, enum move *out)
+{
+    for (enum move i = MOVE_RECEIVED; i <= MOVE_SEEN; i++) {
+        if (slice_eq(slice_of(name), slice_of(move_names[i]))) {
+            *out = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *record_flag_name(enum record_flag flag)
+{
+    for (size_t i = 0; i < RECORD_FLAGS; i++) {
+        if ((uint32_t)flag == 1U << i) {
+            return flag_names[i];
+        }
+    }
+    UNREACHABLE("it is one flag");
+}
+
+bool record_flag_parse(const char *name, enum record_flag *out)
+{
+    for (size_t i = 0; i < RECORD_FLAGS; i++) {
+        if (slice_eq(slice_of(name), slice_of(flag_names[i]))) {
+            *out = (enum record_flag)(1U << i);
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *fingerprint_mode_name(enum fingerprint_mode mode)
+{
+    CHECK(mode <= FINGERPRINT_MULTIPART);
+    return mode_names[mode];
+}
+
+bool fingerprint_mode_parse(const char *name, enum fingerprint_mode *out)
+{
+    for (enum fingerprint_mode i = FINGERPRINT_NONE; i <= FINGERPRINT_MULTIPART;
+         i++) {
+        if (slice_eq(slice_of(name), slice_of(mode_names[i]))) {
+            *out = i;
+            return true;
+        }
+    }
+    return false;
 }

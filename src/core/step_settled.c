@@ -49,7 +49,8 @@ static void evidence(struct step *step)
 static void rerun(struct step *step)
 {
     if (step_has(step, RECORD_ERASED)) {
-        step_refuse(step, VERDICT_REFUSED, "what arrived is no longer kept");
+        step_refuse(step, VERDICT_REFUSED,
+                    "nothing to run: what arrived is not kept");
         return;
     }
     step->record->run++;

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/mark.h"
 #include "engine/internal.h"
 
 enum { STOPPED_ROUTE_RETRY_S = 60, FULL_RETRY_S = 5 };
@@ -135,6 +136,10 @@ static bool check_doors(struct engine *engine, struct delivery *delivery,
         case STORE_FOUND:
             continue;
         case STORE_ABSENT:
+            MARK(door_closed);
+            if (door == DELIVERY_STOPPED_ROUTE) {
+                MARK(route_stopped);
+            }
             delivery->result = door;
             delivery->retry_after_s =
                 door == DELIVERY_NO_ROOM ? FULL_RETRY_S : STOPPED_ROUTE_RETRY_S;

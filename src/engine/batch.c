@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/mark.h"
 #include "base/metrics.h"
 #include "engine/internal.h"
 
@@ -145,6 +146,12 @@ static void answer_reads(struct engine *engine)
     }
 }
 
+static bool is_replay(const struct command *command)
+{
+    return command->kind == COMMAND_REPLAY && command->status == COMMAND_DONE &&
+           !command->dry_run;
+}
+
 static void release_commands(struct engine *engine)
 {
     struct batch *batch = &engine->batch;
@@ -159,6 +166,9 @@ static void release_commands(struct engine *engine)
         struct queue_item *next = item->next;
         struct command *command = (struct command *)item;
 
+        if (is_replay(command)) {
+            MARK(replay_after_commit);
+        }
         command_tell(engine, command);
         atomic_fetch_sub(&engine->commands, 1);
         command->done(command);
@@ -177,6 +187,7 @@ static void release_deliveries(struct batch *batch)
         struct delivery *delivery = (struct delivery *)item;
 
         delivery->answer(delivery);
+        MARK(answer_handed_over);
         item = next;
     }
 }
@@ -264,27 +275,10 @@ static void tell_settled(struct engine *engine, const struct note *note)
     }
 }
 
-/* The commit has returned: now, and only now, memory follows the disk and
- * effects go out. */
-static void release(struct engine *engine)
+static void release_starts(struct batch *batch)
 {
-    struct batch *batch = &engine->batch;
     struct job *job = batch->starts;
 
-    count_repeats(engine);
-    fold_routes(engine);
-    recover_orphans_seen(engine, true);
-    for (size_t i = 0; i < batch->n_notes; i++) {
-        tell_settled(engine, &batch->notes[i]);
-    }
-    batch->n_notes = 0;
-    if (batch->now_ms >= engine->housekeeping_ms) {
-        engine->housekeeping_ms = batch->now_ms + HOUSEKEEPING_MS;
-    }
-    if (!batch->waits_for_room) {
-        release_results(engine);
-    }
-    release_deliveries(batch);
     batch->starts = NULL;
     batch->starts_tail = &batch->starts;
     while (job != NULL) {
@@ -292,6 +286,40 @@ static void release(struct engine *engine)
 
         attempt_start(job);
         job = next;
+    }
+}
+
+static void release_notes(struct engine *engine)
+{
+    struct batch *batch = &engine->batch;
+
+    for (size_t i = 0; i < batch->n_notes; i++) {
+        tell_settled(engine, &batch->notes[i]);
+        if (batch->notes[i].state == RECORD_DEAD) {
+            MARK(dead_after_commit);
+        }
+    }
+    batch->n_notes = 0;
+}
+
+/* The commit has returned: now, and only now, memory follows the disk and
+ * effects go out; first those that others wait for, so that they work while
+ * the logs and metrics of the rest are written. */
+static void release(struct engine *engine)
+{
+    struct batch *batch = &engine->batch;
+
+    count_repeats(engine);
+    fold_routes(engine);
+    recover_orphans_seen(engine, true);
+    if (batch->now_ms >= engine->housekeeping_ms) {
+        engine->housekeeping_ms = batch->now_ms + HOUSEKEEPING_MS;
+    }
+    release_deliveries(batch);
+    release_starts(batch);
+    release_notes(engine);
+    if (!batch->waits_for_room) {
+        release_results(engine);
     }
     release_commands(engine);
 }
@@ -309,6 +337,10 @@ static void abandon(struct engine *engine, const struct err *why)
     log_error("engine", "no room in the store, batch put off", why);
     engine->no_room_until_ms = batch->now_ms + NO_ROOM_RETRY_MS;
     engine->is_tight = true;
+    MARK(batch_put_off);
+    if (batch->results.head != NULL) {
+        MARK(results_wait);
+    }
     repeats_flushed(engine->repeats, false);
     recover_orphans_seen(engine, false);
     for (size_t i = 0; i < engine->n_routes; i++) {
@@ -344,6 +376,42 @@ static void abandon(struct engine *engine, const struct err *why)
 /* --- one batch
  * ------------------------------------------------------------------------ */
 
+/* A batch may be both. */
+static bool is_claim(const struct batch *batch)
+{
+    return batch->deliveries.head != NULL || batch->starts != NULL;
+}
+
+static bool is_record(const struct batch *batch)
+{
+    return batch->results.head != NULL && !batch->waits_for_room;
+}
+
+static bool commit_marked(struct engine *engine, struct err *err)
+{
+    const struct batch *batch = &engine->batch;
+
+    if (is_claim(batch)) {
+        MARK(claim_before_commit);
+    }
+    if (is_record(batch)) {
+        MARK(record_before_commit);
+    }
+    if (!store_commit(engine->store, err)) {
+        return false;
+    }
+    if (is_claim(batch)) {
+        MARK(claim_after_commit);
+    }
+    if (is_record(batch)) {
+        MARK(record_after_commit);
+    }
+    if (engine->maintenance_waits) {
+        MARK(upkeep_committed);
+    }
+    return true;
+}
+
 static bool commit(struct engine *engine, struct err *err)
 {
     struct batch *batch = &engine->batch;
@@ -354,7 +422,7 @@ static bool commit(struct engine *engine, struct err *err)
         store_abort(engine->store);
         return true;
     }
-    if (!store_commit(engine->store, err)) {
+    if (!commit_marked(engine, err)) {
         return false;
     }
     for (const struct queue_item *item = batch->deliveries.head; item != NULL;

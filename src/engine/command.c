@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/mark.h"
 #include "engine/internal.h"
 
 static enum command_status status_of(enum verdict verdict)
@@ -37,6 +38,7 @@ static enum input_kind input_of(enum command_kind kind)
     case COMMAND_RESUME:
     case COMMAND_READ:
     case COMMAND_FLUSH:
+    case COMMAND_BACKED_UP:
         break;
     }
     UNREACHABLE("only orders on one event change its record");
@@ -83,6 +85,10 @@ static void try_step(struct engine *engine, struct command *command,
     command->state = copy.state;
     command->status = status_of(decision.verdict);
     command->why = decision.why;
+    command->not_kept = command->status == COMMAND_REFUSED &&
+                        step->input.kind == INPUT_RERUN &&
+                        step->entry->record.state == RECORD_SUCCEEDED &&
+                        (step->entry->record.flags & RECORD_ERASED) != 0;
 }
 
 /* What the operator knows of the answer; where that is nothing, it is noted
@@ -177,16 +183,21 @@ static bool change_event(struct engine *engine, struct command *command,
         !keep_first_success(engine, entry, err)) {
         return false;
     }
-    return event_step(engine, &step, err) &&
-           (!step.decision.keep_result ||
-            keep_result(engine, command, entry, err));
+    if (!event_step(engine, &step, err)) {
+        return false;
+    }
+    if (command->kind == COMMAND_REPLAY) {
+        MARK(replay_before_commit);
+    }
+    return !step.decision.keep_result ||
+           keep_result(engine, command, entry, err);
 }
 
 void command_tell(const struct engine *engine, const struct command *command)
 {
     struct log_line line;
 
-    if (command->kind == COMMAND_READ || command->kind == COMMAND_FLUSH ||
+    if (command->route == SIZE_MAX || command->kind == COMMAND_READ ||
         !log_begin(&line, LOG_INFO, "engine", "operator's order")) {
         return;
     }
@@ -251,6 +262,12 @@ bool command_apply(struct engine *engine, struct command *command,
     if (command->kind == COMMAND_FLUSH) {
         repeats_hurry(engine->repeats);
         return settle(command, COMMAND_DONE, "flushed");
+    }
+    if (command->kind == COMMAND_BACKED_UP) {
+        engine->batch.dirty = true;
+        (void)settle(command, COMMAND_DONE, "noted");
+        return store_set_last_backup(engine->store, command->backup_wall_ms,
+                                     err);
     }
     CHECK(command->route < engine->n_routes);
     if (command->kind == COMMAND_PAUSE || command->kind == COMMAND_RESUME) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/check.h"
 #include "base/log.h"
+#include "base/mark.h"
 #include "engine/internal.h"
 
 enum { STARTS_PER_TURN = 512 };
@@ -103,9 +104,14 @@ bool due_apply(struct engine *engine, struct err *err)
     for (size_t i = 0; i < engine->n_routes; i++) {
         struct route *route = &engine->routes[i];
 
-        if (store_first_due(engine->store, route->number) <=
-                engine->batch.now_ms &&
-            !apply_route(engine, route, err)) {
+        if (store_first_due(engine->store, route->number) >
+            engine->batch.now_ms) {
+            continue;
+        }
+        if (store_is_paused(engine->store, route->number)) {
+            MARK(paused_with_due);
+        }
+        if (!apply_route(engine, route, err)) {
             return false;
         }
     }
@@ -122,7 +128,7 @@ int64_t due_next_ms(const struct engine *engine)
 
         if (!is_open(engine, route) ||
             in_flight(route) >= route->conf.concurrency ||
-            (route->unreachable && route->running > 0)) {
+            (route->unreachable && in_flight(route) > 0)) {
             continue; /* a command or a result will wake it */
         }
         if (route->unreachable && due_ms < route->probe_at_ms) {
@@ -169,6 +175,7 @@ void breaker_fold(struct engine *engine, struct route *route)
 {
     if (route->heard) {
         if (route->unreachable) {
+            MARK(breaker_closed);
             tell_breaker(route, "handler is reachable again");
         }
         route->unreachable = false;
@@ -182,7 +189,10 @@ void breaker_fold(struct engine *engine, struct route *route)
         }
         route->probe_at_ms = engine->batch.now_ms + route->probe_delay_ms;
         if (!route->unreachable) {
+            MARK(breaker_opened);
             tell_breaker(route, "handler is unreachable");
+        } else {
+            MARK(breaker_probe_failed);
         }
         route->unreachable = true;
     }

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/mark.h"
 #include "base/metrics.h"
 #include "engine/internal.h"
 
@@ -127,8 +128,8 @@ static size_t reserved_room(const struct engine_options *options)
     return room;
 }
 
-bool engine_new(struct engine **out, const struct engine_options *options,
-                struct err *err)
+bool engine_build(struct engine **out, const struct engine_options *options,
+                  struct err *err)
 {
     struct engine *engine = mem_new(1, sizeof *engine);
     struct queue_options inbox = {
@@ -149,8 +150,23 @@ bool engine_new(struct engine **out, const struct engine_options *options,
     item_list_init(&engine->batch.results);
     item_list_init(&engine->batch.commands);
     item_list_init(&engine->batch.deliveries);
-    if (!open_routes(engine, options, err) || !check_abandoned(engine, err) ||
-        !recover_attempts(engine, err)) {
+    if (!open_routes(engine, options, err) || !check_abandoned(engine, err)) {
+        engine_free(&engine);
+        return false;
+    }
+    *out = engine;
+    return true;
+}
+
+bool engine_new(struct engine **out, const struct engine_options *options,
+                struct err *err)
+{
+    struct engine *engine;
+
+    if (!engine_build(&engine, options, err)) {
+        return false;
+    }
+    if (!recover_attempts(engine, err)) {
         engine_free(&engine);
         return false;
     }
@@ -189,7 +205,11 @@ bool engine_deliver(struct engine *engine, struct delivery *delivery)
     CHECK(delivery->n_arrivals > 0);
     CHECK(delivery->answer != NULL);
     delivery->item.kind = INBOX_DELIVERY;
-    return queue_push(engine->inbox, &delivery->item, QUEUE_ORDINARY);
+    if (!queue_push(engine->inbox, &delivery->item, QUEUE_ORDINARY)) {
+        MARK(inbox_full);
+        return false;
+    }
+    return true;
 }
 
 bool engine_command(struct engine *engine, struct command *command)
@@ -216,6 +236,7 @@ void attempt_finish(struct attempt *attempt)
     attempt->item.cost_bytes = sizeof *attempt + attempt->result.len;
     pushed = queue_push(attempt->engine->inbox, &attempt->item, QUEUE_RESERVED);
     CHECK(pushed);
+    MARK(result_in_inbox);
 }
 
 static void sort_items(struct batch *batch, struct queue_item *items)
@@ -345,6 +366,8 @@ void engine_set_gauges(struct engine *engine)
     metric_set(METRIC_EFFECTIVE_RETENTION, 0, 0,
                (double)stats->effective_retention_ms / 1000.0);
     metric_set(METRIC_INBOX_ITEMS, 0, 0, (double)queue_length(engine->inbox));
+    metric_set(METRIC_LAST_BACKUP, 0, 0,
+               (double)store_last_backup_wall_ms(engine->store) / 1000.0);
     for (size_t i = 0; i < engine->n_routes; i++) {
         const struct route *route = &engine->routes[i];
         int64_t due_ms = store_first_due(engine->store, route->number);

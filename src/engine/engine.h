@@ -59,6 +59,23 @@ bool engine_new(struct engine **out, const struct engine_options *options,
                 struct err *err) MUST_CHECK;
 void engine_free(struct engine **engine);
 
+/* What a restore did to one route. */
+struct engine_restored {
+    uint64_t uncertain; /* unsettled events that it made uncertain, */
+    uint64_t due;       /* of these: to be attempted or probed, and */
+    uint64_t held;      /* of these: dead letters, for a person to resolve */
+};
+
+/* Makes a store of a backup, which was opened for it: every unsettled event
+ * becomes uncertain under its route's policy, since the original may have run
+ * it meanwhile, and the mark that says "backup" goes. `actor` ordered it, as
+ * the history says; `counts` has one for each route. Refuses like engine_new.
+ * No engine may use the store meanwhile. After a crash, or an error, it is
+ * simply called again: the mark goes last. It then counts what was left to
+ * do, and what was made due. */
+bool engine_restore(const struct engine_options *options, const char *actor,
+                    struct engine_restored *counts, struct err *err) MUST_CHECK;
+
 /* One turn. Waits at most `wait_ms` for something to do (< 0: until the next
  * due time; 0: not at all). False only when the store failed: nothing of the
  * batch was acknowledged and the process must end. */

@@ -13,6 +13,7 @@
  *   command.c   orders of operators
  *   repeats.c   counts of repeats that ride with a later commit
  *   recover.c   attempts that an earlier process left behind
+ *   restore.c   what was unsettled in a backup
  */
 #ifndef ONCED_ENGINE_INTERNAL_H
 #define ONCED_ENGINE_INTERNAL_H
@@ -122,6 +123,11 @@ struct engine {
     atomic_bool waiting;
     _Atomic int64_t last_turn_boot_ms;
 };
+
+/* engine.c: all of engine_new but the recovery: nothing in the store changes
+ * but names. */
+bool engine_build(struct engine **out, const struct engine_options *options,
+                  struct err *err) MUST_CHECK;
 
 /* batch.c: one transaction over the batch's items. */
 bool batch_run(struct engine *engine, struct err *err) MUST_CHECK;

@@ -125,8 +125,9 @@ enum command_kind {
     COMMAND_DISCARD,
     COMMAND_PAUSE,
     COMMAND_RESUME,
-    COMMAND_READ,  /* calls `read` in a transaction, changes nothing */
-    COMMAND_FLUSH, /* makes the counts of repeats durable, for a listing */
+    COMMAND_READ,      /* calls `read` in a transaction, changes nothing */
+    COMMAND_FLUSH,     /* makes the counts of repeats durable, for a listing */
+    COMMAND_BACKED_UP, /* tells the store when a backup of it was made */
 };
 
 enum command_status {
@@ -149,12 +150,13 @@ struct command {
     enum command_kind kind;
     const char *actor; /* who: a token's name or a user; for the audit */
     const char *note;  /* why, in the operator's words; may be NULL */
-    size_t route;      /* index; SIZE_MAX with READ, FLUSH: no event */
+    size_t route;      /* index; SIZE_MAX with READ, FLUSH, BACKED_UP: none */
     struct slice tenant, id;
     bool assume_not_applied; /* REPLAY */
     bool dry_run;            /* says what it would do, changes nothing */
     uint32_t only_run;       /* RERUN: refused unless at this run; 0: any */
     struct slice result;     /* RESOLVE_APPLIED: flat form, or empty */
+    int64_t backup_wall_ms;  /* BACKED_UP: when it was done */
     /* READ: on the engine's thread, inside the transaction. `entry` is the
      * event, counters of the last second included; NULL without one. */
     void (*read)(void *ctx, struct store *store, struct store_entry *entry);
@@ -162,6 +164,7 @@ struct command {
     /* out */
     enum command_status status;
     enum record_state state; /* of the event, after it */
+    bool not_kept;           /* RERUN: refused, as what arrived is gone */
     const char *why;         /* static text */
     /* Engine's thread, after the commit; must not block. Takes back. */
     void (*done)(struct command *command);

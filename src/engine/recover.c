@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/mark.h"
 #include "engine/internal.h"
 
 enum { RECOVERED_PER_COMMIT = 1024 };
@@ -42,6 +43,7 @@ static void adopt(struct engine *engine, struct route *route,
     orphan->kill_at_ms = entry->record.due_ms;
     orphan->next = engine->orphans;
     engine->orphans = orphan;
+    MARK(orphan_alive);
     route->orphans++;
     engine->orphans_look_ms = engine->batch.now_ms + ORPHAN_LOOK_MS;
 }
@@ -124,9 +126,13 @@ static bool recover_route(struct engine *engine, struct route *route,
         }
         if (!engine->batch.dirty) {
             store_abort(engine->store);
-        } else if (!store_commit(engine->store, err)) {
+            continue;
+        }
+        MARK(recovery_before_commit);
+        if (!store_commit(engine->store, err)) {
             return false;
         }
+        MARK(recovery_after_commit);
     }
     engine->batch.n_notes = 0;
     return true;
@@ -216,12 +222,14 @@ static bool free_keys(struct engine *engine, struct route *route,
 
 bool recover_attempts(struct engine *engine, struct err *err)
 {
+    MARK(recovery_begun);
     for (size_t i = 0; i < engine->n_routes; i++) {
         if (!recover_route(engine, &engine->routes[i], err) ||
             !free_keys(engine, &engine->routes[i], err)) {
             return err_wrap(err, "recover route \"%s\"",
                             engine->routes[i].conf.name);
         }
+        MARK(recovery_of_route);
     }
     return true;
 }
@@ -255,6 +263,7 @@ static bool is_gone(const struct engine *engine, const struct orphan *orphan)
         return true;
     }
     if (engine->batch.now_ms >= orphan->kill_at_ms) {
+        MARK(orphan_killed);
         handler->ops->kill(handler->self, orphan->identity.hash,
                            orphan->attempt);
     }

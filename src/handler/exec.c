@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/mark.h"
 #include "handler/backlog.h"
 #include "handler/exec_command.h"
 #include "handler/exec_fd.h"
@@ -85,6 +86,8 @@ static void begin_waiting(struct exec_handler *handler)
 
 static void end(struct exec_handler *handler, struct exec_process *process)
 {
+    struct attempt *attempt;
+
     if (process->next != NULL) {
         process->next->prev = process->prev;
     }
@@ -94,7 +97,9 @@ static void end(struct exec_handler *handler, struct exec_process *process)
         handler->processes = process->next;
     }
     handler->n_processes--;
-    attempt_finish(exec_process_end(process, now_boot_ms()));
+    attempt = exec_process_end(process, now_boot_ms());
+    MARK(exec_ended);
+    attempt_finish(attempt);
 }
 
 /* Behind the events of a turn, none of which may find its process gone. */

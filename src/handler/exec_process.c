@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/mark.h"
 #include "handler/exec_env.h"
 #include "handler/exec_fd.h"
 #include "onced/handler.h"
@@ -267,11 +268,13 @@ bool exec_process_start(const struct exec_site *site, struct attempt *attempt,
     if (!exec_lease_take(site->leases, attempt, &lease, err)) {
         goto done;
     }
+    MARK(exec_before_spawn);
     error = spawn(process, site->command, &ends, lease.lock);
     if (error != 0) {
         (void)err_set(err, ERR_AGAIN, "spawn: %s", strerror(error));
         goto done;
     }
+    MARK(exec_after_spawn);
     ok = true;
     exec_lease_hand_over(&lease, process->pid);
     watch_exit(process);

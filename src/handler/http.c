@@ -10,6 +10,7 @@
 #include <curl/curl.h>
 
 #include "base/check.h"
+#include "base/mark.h"
 #include "handler/backend.h"
 #include "handler/backlog.h"
 #include "handler/http_transfer.h"
@@ -42,6 +43,7 @@ static void begin(struct http_handler *handler, struct attempt *attempt)
     }
     handler->busy = transfer;
     http_transfer_begin(transfer, attempt);
+    MARK(request_before_send);
     CHECK(curl_multi_add_handle(handler->multi, transfer->easy) == CURLM_OK);
 }
 
@@ -61,6 +63,7 @@ static void end(struct http_handler *handler, struct http_transfer *transfer,
     }
     transfer->next = handler->idle;
     handler->idle = transfer;
+    MARK(request_answered);
     attempt_finish(attempt);
 }
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/mark.h"
 #include "base/metrics.h"
 #include "source/http_gzip.h"
 
@@ -238,9 +239,11 @@ bool http_delivery_make(struct http_request *request)
     struct envelope envelope = view(request, now_wall_ms);
     struct fingerprint fingerprint;
 
+    MARK(delivery_received);
     if (!verify(request, &envelope)) {
         return false;
     }
+    MARK(delivery_verified);
     take_fingerprint(envelope.body, &fingerprint);
     if (request->framing.coding == HTTP_GZIP) {
         if (!inflate_body(request)) {

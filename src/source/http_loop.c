@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/mark.h"
 
 enum {
     IDLE_TIMEOUT_MS = 60 * 1000,
@@ -156,6 +157,7 @@ static void on_completed(void *cls, struct MHD_Connection *handle,
     http_loop_answered(connection);
     http_request_free(ended);
     *request = NULL;
+    MARK(answer_sent);
 }
 
 static void open_connection(struct http_loop *loop,

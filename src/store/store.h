@@ -41,6 +41,9 @@ struct store_options {
     bool create;          /* make it where there is none */
     bool read_only;       /* inspect the store of a stopped worker: no write
                              transaction, nothing is changed */
+    bool restore;         /* open a backup, which is refused otherwise (but
+                             for reading), and nothing but a backup */
+    bool load;            /* open it also where a load into it did not end */
     bool no_sync;         /* tests and simulation only */
     uint32_t ids_per_generation; /* 0: by the rule of docs/format.md */
     const struct clock *clock;   /* kept by the caller */
@@ -267,6 +270,48 @@ void store_stats(struct store *store, struct store_stats *out);
  * is too old to be told from a forgotten one. INT64_MIN: none was dropped. */
 int64_t store_forgotten_until_ms(const struct store *store);
 
+/* --- backups ------------------------------------------------------------ */
+
+struct store_backup {
+    int64_t made_wall_ms; /* all that was committed before is in it */
+    uint64_t events;      /* records, settled ones too */
+    uint64_t bytes;       /* of its data file */
+    int64_t took_ms;
+};
+
+struct store_backup_order {
+    const char *target; /* the folder to make */
+    /* Asked with each MiB, on the calling thread; false ends it. NULL: it is.
+     */
+    bool (*is_wanted)(void *ctx);
+    void *ctx;
+};
+
+/* Any thread; the writer goes on meanwhile. Copies what is committed into the
+ * folder `target`, which must be empty or not there; the folder above it must
+ * be. The copy is made under another name
+ * beside it, read again, marked as a copy, synced and renamed: `target` is
+ * whole or is not there, and after an error neither is. A copy of a backup
+ * keeps its time. Pages that are freed meanwhile are not used again until it
+ * is done. ERR_USAGE: something is in the way; ERR_AGAIN: it was not
+ * wanted any more; ERR_IO: the cause is in the text, a full disk too. */
+bool store_backup(struct store *store, const struct store_backup_order *order,
+                  struct store_backup *out, struct err *err) MUST_CHECK;
+
+/* When the store, being a backup, was made; 0: it is none. Any thread. */
+int64_t store_copied_wall_ms(const struct store *store);
+
+/* Inside a transaction, of a backup opened to be restored: it is a store from
+ * the commit on, with the next incarnation. */
+bool store_end_restore(struct store *store, struct err *err) MUST_CHECK;
+
+/* When the newest backup was made, as far as the store was told; 0: never. A
+ * restored store's is the one it comes from. Setting it is for inside of a
+ * transaction. */
+int64_t store_last_backup_wall_ms(const struct store *store);
+bool store_set_last_backup(struct store *store, int64_t wall_ms,
+                           struct err *err) MUST_CHECK;
+
 /* --- offline ------------------------------------------------------------ */
 
 struct store_report {
@@ -279,5 +324,28 @@ struct store_report {
  * it could not be done; findings are in the report. */
 bool store_verify(const char *path, struct store_report *report,
                   struct err *err) MUST_CHECK;
+
+/* Visits every record in order of arrival, also what its route remembers no
+ * more, until `visit` returns false; inside a transaction, in which `visit`
+ * may read what belongs to the record and may change nothing. Takes the same
+ * memory for every size of store. */
+bool store_walk(struct store *store,
+                bool (*visit)(void *ctx, const struct store_entry *entry),
+                void *ctx, struct err *err) MUST_CHECK;
+
+/* Its lasting id, 16 bytes that live as long as the store, and how often it
+ * was begun anew: 1, and one more for each restore. */
+struct slice store_uuid(const struct store *store);
+uint32_t store_incarnation(const struct store *store);
+
+/* Inside a transaction: while a load is going on, and after one that did not
+ * end, the store is refused to all but the next load (and readers): an id
+ * that has not come yet would read as new. */
+bool store_set_loading(struct store *store, bool loading,
+                       struct err *err) MUST_CHECK;
+
+/* Inside a transaction: what lies before `until_ms` is too old here as well
+ * (see store_forgotten_until_ms). Never goes back. */
+void store_forget_until(struct store *store, int64_t until_ms);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/mark.h"
 #include "store/record_codec.h"
 
 /* Records carried in one step: each may bring a result and an audit. */
@@ -91,6 +92,12 @@ static bool carry(struct store *store, uint32_t number, struct err *err)
             !store_record_carry(store, &entry, err)) {
             return false;
         }
+        MARK(record_carried);
+        if (entry.record.state == RECORD_DEAD) {
+            MARK(dead_letter_carried);
+        } else {
+            MARK(unsettled_carried);
+        }
     }
     if (finding.at_end && count_kept(store, number) > 0) {
         return err_set(err, ERR_DATA, "its counters and records disagree");
@@ -173,8 +180,11 @@ bool store_forget_step(struct store *store, bool *more, struct err *err)
         return carry(store, number, err) ||
                err_wrap(err, "carry from generation %u", number);
     }
-    return drop(store, number, err) ||
-           err_wrap(err, "forget generation %u", number);
+    if (!drop(store, number, err)) {
+        return err_wrap(err, "forget generation %u", number);
+    }
+    MARK(generation_dropped);
+    return true;
 }
 
 int64_t store_forgotten_until_ms(const struct store *store)

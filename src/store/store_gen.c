@@ -194,6 +194,7 @@ static bool close_current(struct store *store, struct err *err)
     /* As many may come again: no pause for growing on the way there. */
     store_table_reserve(store->memory[slot_of(number)].table,
                         (size_t)gen_at(store, number - 1)->ids);
+    MARK(generation_closed);
     return store_meta_save_gen(store, number - 1, err) &&
            store_meta_save_gen(store, number, err);
 }
@@ -267,6 +268,7 @@ static bool seal(struct store *store, uint32_t number, struct err *err)
     if (!seal_ids(store, slot_of(number), &more, err)) {
         return err_wrap(err, "seal generation %u", number);
     }
+    MARK(seal_step);
     if (more) {
         return true;
     }
@@ -276,6 +278,7 @@ static bool seal(struct store *store, uint32_t number, struct err *err)
     if (more) {
         return true;
     }
+    MARK(seal_done);
     gen_at(store, number)->state = GEN_SEALED;
     store->journal.gens_changed = true;
     return store_meta_save_gen(store, number, err);
@@ -317,6 +320,7 @@ bool store_gen_restart_sealing(struct store *store, struct err *err)
     if (gen == NULL) {
         return true;
     }
+    MARK(sealing_restarted);
     memory = &store->memory[slot_of(gen->number)];
     mark_closed(store, gen);
     store_bloom_free(memory->bloom);

@@ -64,6 +64,9 @@ struct store_state {
     uint64_t next_seq, next_audit, commit;
     uint32_t incarnation, epoch;
     int64_t clock_mark_ms, forgotten_until_ms;
+    int64_t copied_wall_ms;      /* of a backup; 0: it is none */
+    int64_t last_backup_wall_ms; /* 0: none was made */
+    bool loading;                /* a load into it has not ended */
     /* Live ones are numbered without a gap; the last is the open one. */
     uint32_t first_gen, last_gen;
     uint32_t first_slice, last_slice;
@@ -524,6 +527,36 @@ bool store_audit_carry(struct store *store, const struct store_entry *entry,
 /* False when it is damaged. */
 bool store_audit_decode(struct slice key, struct slice value,
                         struct store_audit *out);
+
+/* --- store_backup.c ----------------------------------------------------- */
+
+/* Copy mark and time of the last backup; in the open transaction. */
+bool store_backup_load(struct store *store, struct err *err) MUST_CHECK;
+/* Refuses to write to a backup, and to restore what is none. */
+bool store_backup_may_open(const struct store *store,
+                           struct err *err) MUST_CHECK;
+
+/* --- store_dump.c ------------------------------------------------------- */
+
+/* Whether a load has not ended; in the open transaction. */
+bool store_load_read(struct store *store, struct err *err) MUST_CHECK;
+/* Refuses a store into which a load did not end. */
+bool store_load_may_open(const struct store *store, struct err *err) MUST_CHECK;
+
+/* --- store_pump.c ------------------------------------------------------- */
+
+/* LMDB's compacting copy of one snapshot, written to `fd`. `is_wanted` is
+ * asked on the calling thread, with each MiB; NULL: it is. */
+struct store_pump {
+    MDB_env *env;
+    int fd;
+    bool (*is_wanted)(void *ctx);
+    void *ctx;
+    bool given_up; /* out: it was not wanted any more */
+};
+
+/* Any thread. 0, an errno, or a code of LMDB. */
+int store_pump_run(struct store_pump *pump);
 
 /* --- store_clock.c ------------------------------------------------------ */
 

@@ -50,7 +50,8 @@ static bool read_format(struct store *store, struct err *err)
         store->txn = NULL;
         return store_db_fail(store, rc, "begin", err);
     }
-    ok = store_meta_read_format(store, err);
+    ok = store_meta_read_format(store, err) && store_backup_load(store, err) &&
+         store_load_read(store, err);
     mdb_txn_abort(store->txn);
     store->txn = NULL;
     return ok;
@@ -68,7 +69,8 @@ static bool open_files(struct store *store, struct err *err)
     return store_files_open_env(store, store->path, &store->env, err) &&
            store_files_check_size(store, err) && make_durable(store, err) &&
            store_files_open_meta(store->env, &store->db.meta, err) &&
-           read_format(store, err) &&
+           read_format(store, err) && store_backup_may_open(store, err) &&
+           store_load_may_open(store, err) &&
            store_files_open_tables(store->env, 0, &store->db, err);
 }
 

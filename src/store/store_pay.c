@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/mark.h"
 
 /* Cutting rule: docs/format.md, "Envelopes". */
 enum { SLICES_PER_KEEP = 8, SLICES_PER_STORE = 32, SLICES_MAX = 60 };
@@ -131,6 +132,7 @@ static bool bring_along(struct store *store, MDB_dbi from, uint64_t origin,
     case STORE_FOUND:
         break;
     }
+    MARK(envelope_moved);
     buf_add_slice(&copy, flat);
     ok = store_pay_put(store, origin, buf_slice(&copy), err);
     buf_free(&copy);
@@ -238,8 +240,11 @@ static bool drop(struct store *store, struct err *err)
 
     CHECK(number < store->state.last_slice);
     store->state.work.slice_going = false;
-    return store_db_empty(store, store->db.pay[slot_of(number)], err) &&
-           store_meta_drop_slice(store, number, err);
+    if (!store_db_empty(store, store->db.pay[slot_of(number)], err)) {
+        return false;
+    }
+    MARK(slice_dropped);
+    return store_meta_drop_slice(store, number, err);
 }
 
 /* Rescues the event of the due entry at or behind the mark, moves the mark

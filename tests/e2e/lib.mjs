@@ -132,7 +132,8 @@ export class Worker {
     this.logFile = path.join(folder, 'log');
   }
 
-  async start() {
+  // Starts the process, with more in its environment, and does not wait.
+  async launch(environment = {}) {
     this.port ??= await freePort();
     const config = {
       ...this.config,
@@ -143,7 +144,9 @@ export class Worker {
     fs.writeFileSync(this.file, JSON.stringify(config, null, 2));
     const log = fs.openSync(this.logFile, 'a');
     const [name, ...words] = this.commandLine;
-    this.child = spawn(name, [...words, 'run', '-c', this.file], { stdio: ['ignore', log, log] });
+    this.child = spawn(name, [...words, 'run', '-c', this.file], {
+      stdio: ['ignore', log, log], env: { ...process.env, ...environment },
+    });
     fs.closeSync(log);
     const { child } = this;
     children.add(child);
@@ -152,6 +155,10 @@ export class Worker {
       this.child = null;
       return code ?? signal;
     });
+  }
+
+  async start() {
+    await this.launch();
     await until('the worker to be ready', async () => {
       assert.ok(this.child, `the worker ended: ${this.log()}`);
       return (await this.admin('/readyz').catch(() => null))?.status === 200;

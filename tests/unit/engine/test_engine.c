@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/internal.h"
 #include "support/world.h"
 
 static struct world world;
@@ -408,6 +409,23 @@ Test(engine, a_process_that_outlives_its_time_is_killed)
     cr_assert_eq(world.kills, 1);
     world_pass(&world, 5000);
     cr_assert_eq(world_attempt(&world, "e1")->number, 2);
+}
+
+/* One attempt at a time asks whether the handler is there again. What is due
+ * waits for the orphan, and the engine must not turn for it meanwhile. */
+Test(engine, an_orphan_of_an_unreachable_handler_is_waited_for)
+{
+    leave_running("e1");
+    world.alive = true;
+    world_open(&world);
+    cr_assert_eq(world_deliver(&world, 0, "e2", "x"), DELIVERY_ACCEPTED);
+    world_end(&world, "e2", END_UNREACHED, 0);
+    world_pass(&world, 2000);
+    cr_assert_eq(world.started, 1);
+    cr_assert_gt(due_next_ms(world.engine), world.ms);
+    world.alive = false;
+    world_pass(&world, 1000);
+    cr_assert_eq(world.started, 2);
 }
 
 Test(engine, unsettled_events_of_a_route_that_is_gone_stop_the_start)
