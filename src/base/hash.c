@@ -6,17 +6,34 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/types.h>
 
 #include "base/check.h"
 
-/* Looking an algorithm up by name costs more than hashing a short key, so
- * each is fetched once and kept for the life of the process. */
+/* Looking an algorithm up by name, and making a context for it, costs more
+ * than hashing a short key: the first is done once for the life of the
+ * process, the second once for that of a thread. */
 static EVP_MD *sha256;
 static EVP_MAC *siphash;
+static pthread_key_t contexts_of_thread;
 static pthread_once_t fetched = PTHREAD_ONCE_INIT;
+
+struct contexts {
+    EVP_MD_CTX *sha256;
+    EVP_MAC_CTX *siphash;
+};
+
+static void free_contexts(void *ended)
+{
+    struct contexts *contexts = ended;
+
+    EVP_MD_CTX_free(contexts->sha256);
+    EVP_MAC_CTX_free(contexts->siphash);
+    free(contexts);
+}
 
 static void fetch(void)
 {
@@ -24,23 +41,41 @@ static void fetch(void)
     CHECK(sha256 != NULL);
     siphash = EVP_MAC_fetch(NULL, "SIPHASH", NULL);
     CHECK(siphash != NULL);
+    CHECK(pthread_key_create(&contexts_of_thread, free_contexts) == 0);
+}
+
+static const struct contexts *own_contexts(void)
+{
+    struct contexts *contexts;
+
+    CHECK(pthread_once(&fetched, fetch) == 0);
+    contexts = pthread_getspecific(contexts_of_thread);
+    if (contexts == NULL) {
+        contexts = mem_new(1, sizeof *contexts);
+        contexts->sha256 = EVP_MD_CTX_new();
+        contexts->siphash = EVP_MAC_CTX_new(siphash);
+        CHECK(contexts->sha256 != NULL);
+        CHECK(contexts->siphash != NULL);
+        CHECK(pthread_setspecific(contexts_of_thread, contexts) == 0);
+    }
+    return contexts;
 }
 
 void hash_sha256(struct slice data, uint8_t out[SHA256_SIZE])
 {
-    CHECK(pthread_once(&fetched, fetch) == 0);
-    CHECK(EVP_Digest(data.data, data.len, out, NULL, sha256, NULL) == 1);
+    EVP_MD_CTX *ctx = own_contexts()->sha256;
+
+    CHECK(EVP_DigestInit_ex2(ctx, sha256, NULL) == 1);
+    CHECK(EVP_DigestUpdate(ctx, data.data, data.len) == 1);
+    CHECK(EVP_DigestFinal_ex(ctx, out, NULL) == 1);
 }
 
 void hash_sha256_parts(const struct slice *parts, size_t n,
                        uint8_t out[SHA256_SIZE])
 {
     uint8_t length[8];
-    EVP_MD_CTX *ctx;
+    EVP_MD_CTX *ctx = own_contexts()->sha256;
 
-    CHECK(pthread_once(&fetched, fetch) == 0);
-    ctx = EVP_MD_CTX_new();
-    CHECK(ctx != NULL);
     CHECK(EVP_DigestInit_ex2(ctx, sha256, NULL) == 1);
     for (size_t i = 0; i < n; i++) {
         bytes_put_be64(length, parts[i].len);
@@ -48,7 +83,6 @@ void hash_sha256_parts(const struct slice *parts, size_t n,
         CHECK(EVP_DigestUpdate(ctx, parts[i].data, parts[i].len) == 1);
     }
     CHECK(EVP_DigestFinal_ex(ctx, out, NULL) == 1);
-    EVP_MD_CTX_free(ctx);
 }
 
 static EVP_MAC_CTX *keyed_ctx(const uint8_t key[HASH_KEY_SIZE])
@@ -58,9 +92,8 @@ static EVP_MAC_CTX *keyed_ctx(const uint8_t key[HASH_KEY_SIZE])
         OSSL_PARAM_construct_size_t(OSSL_MAC_PARAM_SIZE, &size),
         OSSL_PARAM_construct_end(),
     };
-    EVP_MAC_CTX *ctx = EVP_MAC_CTX_new(siphash);
+    EVP_MAC_CTX *ctx = own_contexts()->siphash;
 
-    CHECK(ctx != NULL);
     CHECK(EVP_MAC_init(ctx, key, HASH_KEY_SIZE, params) == 1);
     return ctx;
 }
@@ -69,11 +102,9 @@ void hash_keyed128(const uint8_t key[HASH_KEY_SIZE], const struct slice *parts,
                    size_t n, uint8_t out[HASH128_SIZE])
 {
     uint8_t length[8];
-    EVP_MAC_CTX *ctx;
+    EVP_MAC_CTX *ctx = keyed_ctx(key);
     size_t written = 0;
 
-    CHECK(pthread_once(&fetched, fetch) == 0);
-    ctx = keyed_ctx(key);
     for (size_t i = 0; i < n; i++) {
         const void *data = parts[i].len == 0 ? "" : parts[i].data;
 
@@ -83,7 +114,6 @@ void hash_keyed128(const uint8_t key[HASH_KEY_SIZE], const struct slice *parts,
     }
     CHECK(EVP_MAC_final(ctx, out, &written, HASH128_SIZE) == 1);
     CHECK(written == HASH128_SIZE);
-    EVP_MAC_CTX_free(ctx);
 }
 
 /* crc_table[k][b]: the remainder of byte b with k zero bytes behind it. */

@@ -45,6 +45,7 @@ bool text_unhex(struct slice text, struct buf *out)
     if (text.len % 2 != 0) {
         return false;
     }
+    buf_reserve(out, text.len / 2);
     for (size_t i = 0; i < text.len; i += 2) {
         int byte = hex_byte(text.data + i);
 
@@ -52,7 +53,7 @@ bool text_unhex(struct slice text, struct buf *out)
             out->len = start;
             return false;
         }
-        buf_add_byte(out, (char)byte);
+        out->data[out->len++] = (char)byte;
     }
     return true;
 }
@@ -158,17 +159,18 @@ void text_base32(struct slice data, struct buf *out)
     uint32_t bits = 0;
     unsigned n_bits = 0;
 
+    buf_reserve(out, data.len * 8 / 5 + 1);
     for (size_t i = 0; i < data.len; i++) {
         bits = bits << 8 | (unsigned char)data.data[i];
         n_bits += 8;
         while (n_bits >= 5) {
             n_bits -= 5;
-            buf_add_byte(out, digits[bits >> n_bits & 31U]);
+            out->data[out->len++] = digits[bits >> n_bits & 31U];
         }
         bits &= (1U << n_bits) - 1;
     }
     if (n_bits > 0) {
-        buf_add_byte(out, digits[bits << (5 - n_bits) & 31U]);
+        out->data[out->len++] = digits[bits << (5 - n_bits) & 31U];
     }
 }
 

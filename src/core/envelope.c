@@ -13,6 +13,9 @@ enum {
 
 enum { BODY_OMITTED = 1U << 0 };
 
+/* About what an envelope takes beside its long texts. */
+enum { FIXED_BYTES = 64 };
+
 /* A text is its length and its bytes. */
 static void add_text(struct buf *out, struct slice text)
 {
@@ -72,6 +75,11 @@ size_t headers_count(const struct headers *headers, struct slice name)
     return n;
 }
 
+size_t headers_add_size(struct slice name, struct slice value)
+{
+    return 2 * sizeof(uint32_t) + name.len + value.len;
+}
+
 void headers_add(struct buf *flat, struct slice name, struct slice value)
 {
     add_text(flat, name);
@@ -116,6 +124,10 @@ static void check_parts(const struct envelope *envelope)
 void envelope_encode(const struct envelope *envelope, struct buf *out)
 {
     check_parts(envelope);
+    /* Once, for what is large. */
+    buf_reserve(out, FIXED_BYTES + envelope->headers.flat.len +
+                         envelope->path.len + envelope->query.len +
+                         envelope->body.len);
     buf_add_byte(out, VERSION);
     buf_add_byte(out, (char)envelope->kind);
     buf_add_byte(out, (char)flags_of(envelope));

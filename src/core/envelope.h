@@ -39,6 +39,9 @@ bool headers_find(const struct headers *headers, struct slice name,
 /* How many headers of that name (case-insensitive) there are. */
 size_t headers_count(const struct headers *headers, struct slice name);
 
+/* How many bytes headers_add appends. */
+size_t headers_add_size(struct slice name, struct slice value);
+
 /* Appends one header to a flat list. */
 void headers_add(struct buf *flat, struct slice name, struct slice value);
 

@@ -287,7 +287,9 @@ static bool fits_route(struct http_request *request,
 
 static bool begin(struct http_request *request, const struct http_call *call)
 {
-    struct header_list list = {.n = 0};
+    struct header_list list; /* 3 KiB: not zeroed for each request */
+    list.n = 0;
+    list.is_too_long = false;
     request->method = mem_strdup(call->method);
     if (!vet(request, call, &list)) {
         return refuse_head(request, true);

@@ -113,6 +113,8 @@ Test(hash, another_key_gives_another_hash)
     hash_keyed128(counting_key, &part, 1, a);
     hash_keyed128(other_key, &part, 1, b);
     cr_expect(memcmp(a, b, sizeof a) != 0);
+    hash_keyed128(counting_key, &part, 1, b);
+    cr_expect(memcmp(a, b, sizeof a) == 0, "nothing stays of the other key");
 }
 
 static void put_pattern(uint8_t out[32], int first, int step)

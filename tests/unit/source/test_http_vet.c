@@ -165,6 +165,34 @@ Test(http_vet, hop_by_hop_headers_are_left_out)
     buf_free(&flat);
 }
 
+/* RFC 9110, 7.6.1, and what proxies still send; in any spelling. Expect was
+ * for us. */
+Test(http_vet, headers_of_one_hop_go_no_further)
+{
+    static const char *const names[] = {
+        "Connection",
+        "Keep-Alive",
+        "Proxy-Connection",
+        "TE",
+        "Trailer",
+        "Transfer-Encoding",
+        "transfer-encoding",
+        "Upgrade",
+        "Proxy-Authorization",
+        "Expect",
+        "te",
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct header headers[] = {{slice_of(names[i]), SLICE("x")},
+                                   {SLICE("Host"), SLICE("a")}};
+        struct buf flat = BUF_INIT;
+        uint32_t kept;
+        http_vet_end_to_end(headers, 2, &flat, &kept);
+        cr_expect_eq(kept, 1, "%s", names[i]);
+        buf_free(&flat);
+    }
+}
+
 /* Text as it stands in the buffer of libmicrohttpd: '.' for what it made 0. */
 Test(http_vet, a_gap_between_the_lines_is_seen)
 {
