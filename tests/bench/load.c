@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Posts signed webhooks over connections that are kept, on each the next one
- * as soon as the last is answered, and prints one line of JSON.
+ * Posts signed webhooks over connections that are kept, and prints one line
+ * of JSON. Without a rate, each connection sends the next one as soon as the
+ * last is answered. With a rate (-R), requests have their times, whatever
+ * becomes of those before; each goes out over the connection that has been
+ * free for longest, and waits where none is.
  *
- * The latency of a request runs from the moment it was meant to be sent, which
- * is when the answer before it was read: the sum over a connection is the
- * whole time, so that a stall cannot hide. What is not answered at the end
- * counts for the maximum with its age.
+ * The latency of a request runs from the moment it was meant to be sent:
+ * without a rate when the answer before it was read, so that the sum over a
+ * connection is the whole time; with one when its time came, so that a stall
+ * is counted by all that should have been sent meanwhile. What is not answered
+ * at the end counts for the maximum with its age.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,10 +36,12 @@ enum {
     ANSWER_BYTES = 4096,
     STATUSES = 600,
     WAIT_MS = 50,
+    LAST_ANSWERS_MS = 5000, /* after the last was sent */
     EX_USAGE = 64,
 };
 
 #define NS_PER_MS INT64_C(1000000)
+#define NS_PER_S INT64_C(1000000000)
 
 struct peer {
     int fd;
@@ -49,13 +56,17 @@ struct load {
     uint16_t port;
     size_t n_peers, n_requests;
     int64_t run_ms, warm_up_ms;
+    uint64_t rate; /* a second; 0: as fast as they are answered */
     const char *path, *secret;
 
     struct webhooks webhooks;
     struct peer *peers;
     int epoll_fd;
     size_t sent, n_waiting;
-    int64_t count_from_ns, last_ns;
+    int64_t start_ns, end_ns, count_from_ns, last_ns;
+    /* free connections, a ring; used with a rate only */
+    struct peer **idle;
+    size_t first_idle, n_idle;
 
     uint32_t *latency_us; /* of the answers that count */
     size_t n_answers;
@@ -67,7 +78,7 @@ static int64_t now_ns(void)
 {
     struct timespec now;
     CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+    return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
 static uint32_t us_between(int64_t from_ns, int64_t to_ns)
@@ -103,7 +114,7 @@ static void connect_peer(struct load *load, struct peer *peer)
 }
 
 /* One answered connection takes a request whole: no write is left over. */
-static void send_next(struct load *load, struct peer *peer, int64_t at_ns)
+static void send_one(struct load *load, struct peer *peer, int64_t at_ns)
 {
     if (load->sent == load->n_requests) {
         return;
@@ -121,12 +132,47 @@ static void send_next(struct load *load, struct peer *peer, int64_t at_ns)
     /* A broken connection is found by the read that follows. */
 }
 
+static void become_idle(struct load *load, struct peer *peer)
+{
+    CHECK(load->n_idle < load->n_peers);
+    load->idle[(load->first_idle + load->n_idle++) % load->n_peers] = peer;
+}
+
+/* The connection is free. */
+static void send_next(struct load *load, struct peer *peer, int64_t at_ns)
+{
+    if (load->rate > 0) {
+        become_idle(load, peer);
+    } else {
+        send_one(load, peer, at_ns);
+    }
+}
+
+static int64_t next_time_ns(const struct load *load)
+{
+    return load->start_ns +
+           (int64_t)((double)load->sent * 1e9 / (double)load->rate);
+}
+
+static void send_due(struct load *load)
+{
+    int64_t at_ns = next_time_ns(load);
+    while (load->n_idle > 0 && at_ns < load->end_ns && at_ns <= now_ns()) {
+        struct peer *peer = load->idle[load->first_idle];
+        load->first_idle = (load->first_idle + 1) % load->n_peers;
+        load->n_idle--;
+        send_one(load, peer, at_ns);
+        at_ns = next_time_ns(load);
+    }
+}
+
 static void count_answer(struct load *load, struct peer *peer, unsigned status)
 {
     int64_t at_ns = now_ns();
     peer->is_waiting = false;
     load->n_waiting--;
-    if (at_ns >= load->count_from_ns) {
+    int64_t counts_ns = load->rate > 0 ? peer->intended_ns : at_ns;
+    if (counts_ns >= load->count_from_ns) {
         load->latency_us[load->n_answers++] =
             us_between(peer->intended_ns, at_ns);
         load->statuses[status < STATUSES ? status : 0]++;
@@ -191,30 +237,67 @@ static void start(struct load *load)
     webhooks_prepare(&load->webhooks, load->path, load->secret);
     load->latency_us = mem_new(load->n_requests, sizeof(*load->latency_us));
     load->peers = mem_new(load->n_peers, sizeof(*load->peers));
+    load->idle = mem_new(load->n_peers, sizeof(struct peer *));
     for (size_t i = 0; i < load->n_peers; i++) {
         load->peers[i].webhook = load->webhooks.first;
         connect_peer(load, &load->peers[i]);
     }
 }
 
-static void run(struct load *load)
+static bool is_over(const struct load *load)
+{
+    int64_t at_ns = now_ns();
+    if (load->rate == 0) {
+        return load->n_waiting == 0 || at_ns >= load->end_ns;
+    }
+    bool all_sent = next_time_ns(load) >= load->end_ns;
+    return (all_sent && load->n_waiting == 0) ||
+           at_ns >= load->end_ns + LAST_ANSWERS_MS * NS_PER_MS;
+}
+
+static struct timespec until_next(const struct load *load)
+{
+    int64_t left_ns = WAIT_MS * NS_PER_MS;
+    if (load->rate > 0 && load->n_idle > 0) {
+        int64_t next_ns = next_time_ns(load) - now_ns();
+        left_ns = next_ns < left_ns ? next_ns : left_ns;
+    }
+    if (left_ns < 0) {
+        left_ns = 0;
+    }
+    return (struct timespec){.tv_sec = left_ns / NS_PER_S,
+                             .tv_nsec = left_ns % NS_PER_S};
+}
+
+static void turn(struct load *load)
 {
     struct epoll_event events[EVENTS];
-    int64_t start_ns = now_ns();
-    int64_t end_ns = start_ns + load->run_ms * NS_PER_MS;
-    load->count_from_ns = start_ns + load->warm_up_ms * NS_PER_MS;
+    if (load->rate > 0) {
+        send_due(load);
+    }
+    struct timespec left = until_next(load);
+    int n = epoll_pwait2(load->epoll_fd, events, EVENTS, &left, NULL);
+    if (n < 0 && errno != EINTR) {
+        fail("epoll");
+    }
+    for (int i = 0; i < n; i++) {
+        read_answer(load, events[i].data.ptr);
+    }
+}
+
+static void run(struct load *load)
+{
+    /* To the microsecond, not to the usual 50. */
+    CHECK(prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL) == 0);
+    load->start_ns = now_ns();
+    load->end_ns = load->start_ns + load->run_ms * NS_PER_MS;
+    load->count_from_ns = load->start_ns + load->warm_up_ms * NS_PER_MS;
     load->last_ns = load->count_from_ns;
     for (size_t i = 0; i < load->n_peers; i++) {
-        send_next(load, &load->peers[i], start_ns);
+        send_next(load, &load->peers[i], load->start_ns);
     }
-    while (load->n_waiting > 0 && now_ns() < end_ns) {
-        int n = epoll_wait(load->epoll_fd, events, EVENTS, WAIT_MS);
-        if (n < 0 && errno != EINTR) {
-            fail("epoll");
-        }
-        for (int i = 0; i < n; i++) {
-            read_answer(load, events[i].data.ptr);
-        }
+    while (!is_over(load)) {
+        turn(load);
     }
 }
 
@@ -259,6 +342,16 @@ static void print_statuses(const struct load *load)
     }
 }
 
+/* With a rate, the requests whose time came and that have no answer. */
+static uint64_t count_unanswered(const struct load *load)
+{
+    uint64_t due = (uint64_t)load->run_ms * load->rate / 1000;
+    if (due > load->n_requests) {
+        due = load->n_requests;
+    }
+    return load->n_waiting + (due > load->sent ? due - load->sent : 0);
+}
+
 static void report(const struct load *load, int64_t end_ns)
 {
     double seconds = (double)(load->last_ns - load->count_from_ns) / 1e9;
@@ -267,11 +360,16 @@ static void report(const struct load *load, int64_t end_ns)
           by_value);
     (void)printf("{\"connections\":%zu,\"ids\":%zu,\"answers\":%zu,"
                  "\"seconds\":%.3f,\"rate\":%.0f,\"p50_us\":%u,\"p99_us\":%u,"
-                 "\"p999_us\":%u,\"max_us\":%u,\"broken\":%lu,\"status\":{",
+                 "\"p999_us\":%u,\"max_us\":%u,\"broken\":%lu,",
                  load->n_peers, load->webhooks.n_ids, load->n_answers, seconds,
                  rate, percentile_us(load, 0.5), percentile_us(load, 0.99),
                  percentile_us(load, 0.999), longest_us(load, end_ns),
                  load->broken);
+    if (load->rate > 0) {
+        (void)printf("\"offered\":%lu,\"unanswered\":%lu,", load->rate,
+                     count_unanswered(load));
+    }
+    (void)printf("\"status\":{");
     print_statuses(load);
     (void)printf("}}\n");
 }
@@ -285,17 +383,19 @@ static void end(struct load *load)
     webhooks_free(&load->webhooks);
     free(load->latency_us);
     free(load->peers);
+    free(load->idle);
 }
 
 /* --- arguments ----------------------------------------------------------- */
 
 static _Noreturn void usage(void)
 {
-    (void)fputs("load -p PORT [-u PATH] [-k SECRET] [-c CONNECTIONS]\n"
-                "     [-n REQUESTS] [-i IDS] [-r SERIES] [-t MS] [-w MS]\n"
-                "Ends after REQUESTS or -t; the first -w are not counted.\n"
-                "IDS fewer than REQUESTS come again and again.\n",
-                stderr);
+    (void)fputs(
+        "load -p PORT [-u PATH] [-k SECRET] [-c CONNECTIONS]\n"
+        "     [-n REQUESTS] [-i IDS] [-r SERIES] [-t MS] [-w MS] [-R RATE]\n"
+        "Ends after REQUESTS or -t; the first -w are not counted.\n"
+        "IDS fewer than REQUESTS come again and again.\n",
+        stderr);
     exit(EX_USAGE);
 }
 
@@ -311,7 +411,7 @@ static uint64_t number(const char *text, uint64_t max)
 static void parse(struct load *load, int argc, char **argv)
 {
     int option;
-    while ((option = getopt(argc, argv, "p:u:k:c:n:i:r:t:w:")) != -1) {
+    while ((option = getopt(argc, argv, "p:u:k:c:n:i:r:t:w:R:")) != -1) {
         if (option == 'p') {
             load->port = (uint16_t)number(optarg, UINT16_MAX);
         } else if (option == 'u') {
@@ -330,6 +430,8 @@ static void parse(struct load *load, int argc, char **argv)
             load->run_ms = (int64_t)number(optarg, 86400000);
         } else if (option == 'w') {
             load->warm_up_ms = (int64_t)number(optarg, 86400000);
+        } else if (option == 'R') {
+            load->rate = number(optarg, 10000000);
         } else {
             usage();
         }
