@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/mark.h"
 
 /* How far the store may follow the wall clock forward per hour, how far both
  * may lie apart, and how long they must agree before anything expires. */
@@ -19,9 +20,9 @@ static void tell(const char *message, int64_t store_ms, int64_t wall_ms)
     }
 }
 
-/* Starts at the later of both clocks. When the wall clock is more than an
- * hour ahead (the machine was off, or its clock is wrong) nothing expires
- * until both have agreed for an hour. */
+/* Starts at the later of both clocks, and lets expire by the earlier one. When
+ * the wall clock is more than an hour ahead (the machine was off, or its clock
+ * is wrong) nothing expires until both have agreed for an hour. */
 void store_clock_start(struct store *store)
 {
     struct store_clock *clock = &store->clock;
@@ -34,7 +35,7 @@ void store_clock_start(struct store *store)
     clock->agreed_boot_ms = clock->base_boot_ms;
     clock->agreed = true;
     clock->frozen = wall_ms - mark_ms > HOUR_MS;
-    atomic_init(&clock->expiry_ms, clock->frozen ? mark_ms : clock->base_ms);
+    atomic_init(&clock->expiry_ms, clock->frozen ? mark_ms : wall_ms);
 }
 
 /* Moves the base to now: by the boot clock, then towards the wall clock as
@@ -53,6 +54,9 @@ static void advance(struct store_clock *clock, int64_t wall_ms, int64_t boot_ms)
     CHECK(clock->allowance_ms >= 0);
     CHECK(clock->allowance_ms <= HOUR_MS);
     ahead_ms = wall_ms - clock->base_ms;
+    if (ahead_ms < 0) {
+        MARK(wall_clock_behind);
+    }
     if (ahead_ms > 0) {
         ahead_ms =
             ahead_ms < clock->allowance_ms ? ahead_ms : clock->allowance_ms;
@@ -61,23 +65,37 @@ static void advance(struct store_clock *clock, int64_t wall_ms, int64_t boot_ms)
     }
 }
 
+/* A wall clock that was far ahead and was put right leaves the store ahead of
+ * it for good: that must not keep things for ever, so things expire by the
+ * wall clock where that is the earlier one. */
+static void follow_expiry(struct store_clock *clock, int64_t wall_ms)
+{
+    int64_t now_ms = wall_ms < clock->base_ms ? wall_ms : clock->base_ms;
+
+    if (!clock->frozen && now_ms > atomic_load_explicit(&clock->expiry_ms,
+                                                        memory_order_relaxed)) {
+        atomic_store_explicit(&clock->expiry_ms, now_ms, memory_order_relaxed);
+    }
+}
+
 static void judge(struct store_clock *clock, int64_t wall_ms)
 {
-    int64_t apart_ms = wall_ms - clock->base_ms;
-    bool agree = apart_ms <= HOUR_MS && apart_ms >= -HOUR_MS;
+    bool agree = wall_ms - clock->base_ms <= HOUR_MS;
 
     if (agree != clock->agreed) {
         clock->agreed = agree;
         clock->agreed_boot_ms = clock->base_boot_ms;
         if (!agree) {
             clock->frozen = true;
-            tell("wall clock and store clock disagree, nothing expires",
-                 clock->base_ms, wall_ms);
+            MARK(clocks_apart);
+            tell("the wall clock is far ahead, nothing expires", clock->base_ms,
+                 wall_ms);
         }
     }
     if (clock->frozen && clock->agreed &&
         clock->base_boot_ms - clock->agreed_boot_ms >= HOUR_MS) {
         clock->frozen = false;
+        MARK(clocks_agree_again);
         tell("clocks agree again, expiry goes on", clock->base_ms, wall_ms);
     }
 }
@@ -89,10 +107,7 @@ int64_t store_now_ms(struct store *store)
 
     advance(clock, wall_ms, clock_boot_ms(store->options.clock));
     judge(clock, wall_ms);
-    if (!clock->frozen) {
-        atomic_store_explicit(&clock->expiry_ms, clock->base_ms,
-                              memory_order_relaxed);
-    }
+    follow_expiry(clock, wall_ms);
     CHECK(clock->base_ms >= store->state.clock_mark_ms ||
           store->options.read_only);
     return clock->base_ms;

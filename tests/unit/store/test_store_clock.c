@@ -71,6 +71,31 @@ Test(store_clock, nothing_expires_while_the_clocks_disagree)
     fixture_end(&f);
 }
 
+Test(store_clock, things_expire_again_when_the_wall_was_put_right)
+{
+    struct fixture f;
+    struct store_entry entry;
+    struct store_retention day = {DAY_MS, DAY_MS, DAY_MS};
+
+    fixture_begin(&f);
+    store_set_retention(f.store, f.route, &day);
+    fixture_add_done(&f, "a");
+    f.wall_ms += 10 * HOUR_MS;
+    fixture_run_for(&f, 2 * HOUR_MS);
+    f.wall_ms -= 10 * HOUR_MS;
+    fixture_run_for(&f, 21 * HOUR_MS);
+    FOUND(&f, fixture_look(&f, "a", &entry));
+    fixture_run_for(&f, HOUR_MS);
+    ABSENT(&f, fixture_look(&f, "a", &entry));
+    /* Neither does a start keep it for longer. */
+    fixture_add_done(&f, "b");
+    fixture_reopen(&f);
+    store_set_retention(f.store, f.route, &day);
+    fixture_run_for(&f, 27 * HOUR_MS);
+    ABSENT(&f, fixture_look(&f, "b", &entry));
+    fixture_end(&f);
+}
+
 Test(store_clock, a_start_far_ahead_waits_an_hour_before_it_forgets)
 {
     struct fixture f;
