@@ -192,70 +192,6 @@ static bool keep_dead_quota(struct engine *engine, const struct route *route,
     return found != STORE_FAILED;
 }
 
-static void mark_repeat(const struct record *before)
-{
-    switch (before->state) {
-    case RECORD_NONE:
-        return;
-    case RECORD_PENDING:
-    case RECORD_RUNNING:
-    case RECORD_UNCERTAIN:
-        MARK(repeat_in_flight);
-        return;
-    case RECORD_SUCCEEDED:
-    case RECORD_FAILED:
-        MARK(repeat_of_settled);
-        return;
-    case RECORD_DEAD:
-        MARK(repeat_of_dead);
-        return;
-    }
-    UNREACHABLE("every state is listed");
-}
-
-static void mark_step(const struct event_step *step,
-                      const struct record *before)
-{
-    enum move move = step->decision.move;
-
-    if (move == MOVE_REPEATED) {
-        mark_repeat(before);
-    } else if (move == MOVE_DRIFTED) {
-        MARK(content_drifted);
-    } else if (move == MOVE_CRASHED) {
-        MARK(attempt_crashed);
-    } else if (move == MOVE_HEARTBEAT) {
-        MARK(lease_prolonged);
-    } else if (move == MOVE_RERUN) {
-        MARK(success_rerun);
-    } else if (move == MOVE_REPLAYED && before->state == RECORD_DEAD &&
-               holds_key(before)) {
-        MARK(holder_replayed);
-    }
-}
-
-static void mark_dead(const struct record *record)
-{
-    if (record->reason == REASON_POISON) {
-        MARK(event_poisoned);
-    } else if (record->reason == REASON_EXHAUSTED) {
-        MARK(event_exhausted);
-    } else if (record->reason == REASON_UNCERTAIN) {
-        MARK(doubt_held);
-    }
-}
-
-static void mark_freed_key(const struct record *record)
-{
-    if (record->state == RECORD_SUCCEEDED) {
-        MARK(key_freed_by_success);
-    } else if (record->state == RECORD_DEAD) {
-        MARK(key_freed_by_death);
-    } else {
-        MARK(key_freed_by_discard);
-    }
-}
-
 bool event_step(struct engine *engine, struct event_step *step, struct err *err)
 {
     struct store_entry *entry = step->entry;
@@ -266,7 +202,6 @@ bool event_step(struct engine *engine, struct event_step *step, struct err *err)
         record_step(&entry->record, &step->input, &step->route->conf.policy,
                     engine->batch.now_ms);
     CHECK(after->attempt >= before.attempt);
-    mark_step(step, &before);
     if (!step->decision.changed) {
         return true;
     }
@@ -281,13 +216,10 @@ bool event_step(struct engine *engine, struct event_step *step, struct err *err)
     }
     if (after->state == RECORD_DEAD && before.state != RECORD_DEAD) {
         MARK(dead_before_commit);
-        mark_dead(after);
     }
-    if (holds_key(&before) && (after->flags & RECORD_ORDERED) == 0) {
-        mark_freed_key(after);
-        if (!advance_order(engine, before.order_key, err)) {
-            return false;
-        }
+    if (holds_key(&before) && (after->flags & RECORD_ORDERED) == 0 &&
+        !advance_order(engine, before.order_key, err)) {
+        return false;
     }
     if (!record_is_settled(after) || after->state == before.state) {
         return true;

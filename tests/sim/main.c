@@ -166,6 +166,10 @@ static bool expect_sights(const struct run *run)
     };
     bool all = expect_marks(run);
 
+    for (int path = 0; path < PATHS; path++) {
+        all = expect(run, path_words((enum path)path), sights->paths[path]) &&
+              all;
+    }
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         all = expect(run, table[i].what, table[i].n) && all;
     }

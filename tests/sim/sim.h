@@ -222,8 +222,29 @@ struct process {
     size_t n_unsent;
 };
 
-/* Rare things that happen outside of the program. */
+/* Rare moves of events (paths.c). */
+enum path {
+    PATH_REPEAT_IN_FLIGHT,
+    PATH_REPEAT_OF_SETTLED,
+    PATH_REPEAT_OF_DEAD,
+    PATH_DRIFTED,
+    PATH_CRASHED,
+    PATH_LEASE_PROLONGED,
+    PATH_RERUN,
+    PATH_HOLDER_REPLAYED,
+    PATH_POISONED,
+    PATH_EXHAUSTED,
+    PATH_DOUBT_HELD,
+    PATH_KEY_FREED_BY_SUCCESS,
+    PATH_KEY_FREED_BY_DEATH,
+    PATH_KEY_FREED_BY_DISCARD,
+    PATHS, /* how many; also: none of them */
+};
+const char *path_words(enum path path);
+
+/* Rare things that are seen from outside of the program. */
 struct sights {
+    uint64_t paths[PATHS];
     uint64_t late_answers; /* nobody waited for it any more */
     uint64_t commits[COMMIT_FAULTS];
     uint64_t deaths, deaths_in_start, deaths_in_start_again;
