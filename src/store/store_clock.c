@@ -20,22 +20,25 @@ static void tell(const char *message, int64_t store_ms, int64_t wall_ms)
     }
 }
 
-/* Starts at the later of both clocks, and lets expire by the earlier one. When
- * the wall clock is more than an hour ahead (the machine was off, or its clock
- * is wrong) nothing expires until both have agreed for an hour. */
+/* Starts at the later of both clocks. When the wall clock is more than an hour
+ * ahead of what has expired (the machine was off, or its clock is wrong, or
+ * the process before was still in doubt of it) nothing more expires until both
+ * have agreed for an hour. */
 void store_clock_start(struct store *store)
 {
     struct store_clock *clock = &store->clock;
     int64_t wall_ms = clock_wall_ms(store->options.clock);
     int64_t mark_ms = store->state.clock_mark_ms;
+    int64_t expiry_ms = store->state.expiry_mark_ms;
 
     clock->base_ms = wall_ms > mark_ms ? wall_ms : mark_ms;
     clock->base_boot_ms = clock_boot_ms(store->options.clock);
     clock->allowance_ms = HOUR_MS;
     clock->agreed_boot_ms = clock->base_boot_ms;
     clock->agreed = true;
-    clock->frozen = wall_ms - mark_ms > HOUR_MS;
-    atomic_init(&clock->expiry_ms, clock->frozen ? mark_ms : wall_ms);
+    clock->frozen = wall_ms - expiry_ms > HOUR_MS;
+    atomic_init(&clock->expiry_ms,
+                clock->frozen || wall_ms < expiry_ms ? expiry_ms : wall_ms);
 }
 
 /* Moves the base to now: by the boot clock, then towards the wall clock as

@@ -63,7 +63,7 @@ struct store_work {
 struct store_state {
     uint64_t next_seq, next_audit, commit;
     uint32_t incarnation, epoch;
-    int64_t clock_mark_ms, forgotten_until_ms;
+    int64_t clock_mark_ms, expiry_mark_ms, forgotten_until_ms;
     int64_t copied_wall_ms;      /* of a backup; 0: it is none */
     int64_t last_backup_wall_ms; /* 0: none was made */
     bool loading;                /* a load into it has not ended */

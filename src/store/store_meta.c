@@ -94,6 +94,7 @@ static void begin_state(struct store *store)
         .next_audit = 1,
         .incarnation = 1,
         .clock_mark_ms = now_ms,
+        .expiry_mark_ms = now_ms,
         .forgotten_until_ms = INT64_MIN,
         .first_gen = 1,
         .last_gen = 1,
@@ -164,6 +165,7 @@ bool store_meta_save_state(struct store *store, struct err *err)
     buf_add_be32(&row, state->incarnation);
     buf_add_be32(&row, state->epoch);
     buf_add_be64(&row, (uint64_t)state->clock_mark_ms);
+    buf_add_be64(&row, (uint64_t)state->expiry_mark_ms);
     buf_add_be64(&row, (uint64_t)state->forgotten_until_ms);
     buf_add_be32(&row, state->first_gen);
     buf_add_be32(&row, state->last_gen);
@@ -191,6 +193,7 @@ static bool load_state(struct store *store, MDB_txn *txn,
     state->incarnation = reader_be32(&row);
     state->epoch = reader_be32(&row);
     state->clock_mark_ms = (int64_t)reader_be64(&row);
+    state->expiry_mark_ms = (int64_t)reader_be64(&row);
     state->forgotten_until_ms = (int64_t)reader_be64(&row);
     state->first_gen = reader_be32(&row);
     state->last_gen = reader_be32(&row);

@@ -37,6 +37,7 @@ static bool flush(struct store *store, struct err *err)
     }
     store->state.commit++;
     store->state.clock_mark_ms = now_ms;
+    store->state.expiry_mark_ms = store_clock_expiry_ms(store);
     return store_meta_save_state(store, err);
 }
 

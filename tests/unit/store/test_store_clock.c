@@ -111,3 +111,24 @@ Test(store_clock, a_start_far_ahead_waits_an_hour_before_it_forgets)
     ABSENT(&f, fixture_look(&f, "a", &entry));
     fixture_end(&f);
 }
+
+/* Each start would take the clock's word for the time that the one before it
+ * did not believe. */
+Test(store_clock, doubt_of_the_clock_outlives_a_restart)
+{
+    struct fixture f;
+    struct store_entry entry;
+
+    fixture_begin(&f);
+    fixture_add_done(&f, "a");
+    f.wall_ms += 400 * DAY_MS;
+    for (int start = 0; start < 3; start++) {
+        fixture_reopen(&f);
+        fixture_run_for(&f, HOUR_MS / 2);
+        fixture_add_done(&f, start == 0 ? "b" : start == 1 ? "c" : "d");
+        FOUND(&f, fixture_look(&f, "a", &entry));
+    }
+    fixture_run_for(&f, HOUR_MS / 2);
+    ABSENT(&f, fixture_look(&f, "a", &entry));
+    fixture_end(&f);
+}
