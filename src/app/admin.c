@@ -13,6 +13,9 @@
 
 enum { IDLE_TIMEOUT_S = 30, CONNECTION_BYTES = 32 * 1024, BACKLOG = 64 };
 
+/* For a caller that does not take its answer. */
+enum { SEND_TIMEOUT_MS = 2000 };
+
 /* --- listening sockets --------------------------------------------------- */
 
 /* The folder of the socket, for its owner alone where it is made here. */
@@ -110,6 +113,7 @@ bool admin_start(struct admin **out, const struct admin_options *options,
     admin->store = options->store;
     CHECK(pthread_mutex_init(&admin->lock, NULL) == 0);
     CHECK(pthread_cond_init(&admin->ending_changed, NULL) == 0);
+    CHECK(pthread_cond_init(&admin->answered, NULL) == 0);
     buf_printf(&socket, "unix:%s", config->admin.socket);
     admin->listeners[0].text = mem_dup(buf_slice(&socket));
     buf_free(&socket);
@@ -145,11 +149,9 @@ bool admin_is_ending(struct admin *admin)
     return ending;
 }
 
-bool admin_wait(struct admin *admin, int64_t ms)
+static struct timespec time_in(int64_t ms)
 {
     struct timespec until;
-    int rc = 0;
-    bool ending;
 
     CHECK(clock_gettime(CLOCK_REALTIME, &until) == 0);
     until.tv_sec += ms / 1000;
@@ -158,6 +160,15 @@ bool admin_wait(struct admin *admin, int64_t ms)
         until.tv_sec++;
         until.tv_nsec -= 1000000000;
     }
+    return until;
+}
+
+bool admin_wait(struct admin *admin, int64_t ms)
+{
+    struct timespec until = time_in(ms);
+    int rc = 0;
+    bool ending;
+
     CHECK(pthread_mutex_lock(&admin->lock) == 0);
     while (!admin->ending && rc == 0) {
         rc = pthread_cond_timedwait(&admin->ending_changed, &admin->lock,
@@ -176,6 +187,53 @@ static void end_waits(struct admin *admin)
     CHECK(pthread_mutex_unlock(&admin->lock) == 0);
 }
 
+bool admin_begin_serving(struct admin *admin)
+{
+    bool may;
+
+    CHECK(pthread_mutex_lock(&admin->lock) == 0);
+    may = !admin->ending;
+    admin->serving += may ? 1 : 0;
+    CHECK(pthread_mutex_unlock(&admin->lock) == 0);
+    return may;
+}
+
+void admin_begin_sending(struct admin *admin)
+{
+    CHECK(pthread_mutex_lock(&admin->lock) == 0);
+    CHECK(admin->serving > 0);
+    admin->serving--;
+    admin->sending++;
+    CHECK(pthread_cond_broadcast(&admin->answered) == 0);
+    CHECK(pthread_mutex_unlock(&admin->lock) == 0);
+}
+
+void admin_end_sending(struct admin *admin)
+{
+    CHECK(pthread_mutex_lock(&admin->lock) == 0);
+    CHECK(admin->sending > 0);
+    admin->sending--;
+    CHECK(pthread_cond_broadcast(&admin->answered) == 0);
+    CHECK(pthread_mutex_unlock(&admin->lock) == 0);
+}
+
+/* The library cuts connections off, also those that wait for an answer. */
+static void wait_answers(struct admin *admin)
+{
+    struct timespec until;
+    int rc = 0;
+
+    CHECK(pthread_mutex_lock(&admin->lock) == 0);
+    while (admin->serving > 0) {
+        CHECK(pthread_cond_wait(&admin->answered, &admin->lock) == 0);
+    }
+    until = time_in(SEND_TIMEOUT_MS);
+    while (admin->sending > 0 && rc == 0) {
+        rc = pthread_cond_timedwait(&admin->answered, &admin->lock, &until);
+    }
+    CHECK(pthread_mutex_unlock(&admin->lock) == 0);
+}
+
 void admin_stop(struct admin **admin)
 {
     struct admin *old = *admin;
@@ -185,6 +243,7 @@ void admin_stop(struct admin **admin)
         return;
     }
     end_waits(old);
+    wait_answers(old);
     for (size_t i = 0; i < 2; i++) {
         struct admin_listener *listener = &old->listeners[i];
 
@@ -195,6 +254,7 @@ void admin_stop(struct admin **admin)
         free(listener->text);
     }
     (void)pthread_cond_destroy(&old->ending_changed);
+    (void)pthread_cond_destroy(&old->answered);
     (void)pthread_mutex_destroy(&old->lock);
     free(old);
 }

@@ -46,12 +46,22 @@ struct admin {
     atomic_bool ready;
     pthread_mutex_t lock;
     pthread_cond_t ending_changed;
-    bool ending; /* under the lock */
+    /* under the lock */
+    bool ending;
+    size_t serving; /* requests that an endpoint works on */
+    size_t sending; /* and those that it is done with, not yet told */
+    pthread_cond_t answered;
 };
 
 /* Waits; false when the admin API ends meanwhile. */
 bool admin_wait(struct admin *admin, int64_t ms);
 bool admin_is_ending(struct admin *admin);
+
+/* Around the work of an endpoint: until its answer is out the end of the admin
+ * API waits for it. False when it ends already. */
+bool admin_begin_serving(struct admin *admin);
+void admin_begin_sending(struct admin *admin);
+void admin_end_sending(struct admin *admin);
 
 /* --- one request --------------------------------------------------------- */
 
@@ -67,7 +77,8 @@ struct admin_request {
     struct MHD_Connection *connection;
     bool is_local; /* came by the unix socket */
     bool has_begun;
-    char *target; /* as it stood on the request line */
+    bool is_sending; /* counted in the admin's `sending` */
+    char *target;    /* as it stood on the request line */
     struct buf words;
     /* decoded, in `words` */
     const char *segments[ADMIN_SEGMENTS_MAX];

@@ -47,8 +47,10 @@ struct bulk {
     struct buf text;
     bool more; /* there are more than can be held */
     /* what came of it */
-    uint64_t done, in_doubt, nothing, refused, busy, not_kept;
+    uint64_t done, in_doubt, nothing, refused, busy, not_kept, retired;
     uint64_t run_before; /* at a later run than the first: left out */
+    uint64_t left;       /* it did not come to them */
+    bool cut_short;      /* the worker stops, or the caller is gone */
 };
 
 /* --- the matches --------------------------------------------------------- */
@@ -149,7 +151,9 @@ static void count(struct bulk *bulk, const struct command *command)
         bulk->nothing++;
         return;
     case COMMAND_REFUSED:
-        *(command->not_kept ? &bulk->not_kept : &bulk->refused) += 1;
+        *(command->not_kept  ? &bulk->not_kept
+          : command->retired ? &bulk->retired
+                             : &bulk->refused) += 1;
         return;
     case COMMAND_BUSY:
         bulk->busy++;
@@ -203,26 +207,29 @@ static size_t batch_size(const struct bulk *bulk)
     return size == 0 ? 1 : (size_t)size;
 }
 
+/* After `n` of them, when it is time for the next. */
+static bool may_go_on(const struct bulk *bulk, size_t n)
+{
+    int64_t wait_ms =
+        bulk->per_second == 0 ? 0 : (int64_t)(n * 1000 / bulk->per_second);
+
+    return admin_caller_is_there(bulk->request) &&
+           admin_wait(bulk->request->admin, wait_ms);
+}
+
 static void run_all(struct bulk *bulk)
 {
     const size_t size = batch_size(bulk);
-    size_t left = bulk->n;
     size_t todo = bulk->limit < bulk->n ? (size_t)bulk->limit : bulk->n;
 
-    while (todo > 0) {
+    bulk->left = bulk->n;
+    while (todo > 0 && !bulk->cut_short) {
         size_t n = todo < size ? todo : size;
 
-        run_batch(bulk, left, n);
-        left -= n;
+        run_batch(bulk, (size_t)bulk->left, n);
+        bulk->left -= n;
         todo -= n;
-        if (todo > 0 &&
-            (!admin_caller_is_there(bulk->request) ||
-             !admin_wait(bulk->request->admin,
-                         bulk->per_second == 0
-                             ? 0
-                             : (int64_t)(n * 1000 / bulk->per_second)))) {
-            return;
-        }
+        bulk->cut_short = todo > 0 && !may_go_on(bulk, n);
     }
 }
 
@@ -321,6 +328,11 @@ static void set_count(json_t *counts, const char *name, uint64_t n)
     CHECK(json_object_set_new(counts, name, json_integer((json_int_t)n)) == 0);
 }
 
+static void set_flag(json_t *counts, const char *name, bool value)
+{
+    CHECK(json_object_set_new(counts, name, json_boolean(value)) == 0);
+}
+
 static json_t *counts_json(const struct bulk *bulk)
 {
     json_t *counts = json_object();
@@ -334,12 +346,14 @@ static json_t *counts_json(const struct bulk *bulk)
         set_count(counts, "replayed", bulk->done);
         set_count(counts, "skipped_in_doubt", bulk->in_doubt);
     }
+    set_count(counts, "skipped_retired", bulk->retired);
     set_count(counts, "nothing_to_do", bulk->nothing);
     set_count(counts, "refused", bulk->refused);
     set_count(counts, "no_room", bulk->busy);
-    CHECK(json_object_set_new(counts, "dry_run", json_boolean(bulk->dry_run)) ==
-          0);
-    CHECK(json_object_set_new(counts, "more", json_boolean(bulk->more)) == 0);
+    set_count(counts, "left", bulk->left);
+    set_flag(counts, "cut_short", bulk->cut_short);
+    set_flag(counts, "dry_run", bulk->dry_run);
+    set_flag(counts, "more", bulk->more);
     return counts;
 }
 

@@ -441,6 +441,9 @@ void admin_request_end(void *cls, struct MHD_Connection *connection,
     if (request == NULL) {
         return;
     }
+    if (request->is_sending) {
+        admin_end_sending(request->admin);
+    }
     buf_free(&request->words);
     buf_free(&request->body);
     buf_free(&request->answer);
@@ -494,6 +497,18 @@ static enum MHD_Result send_answer(struct admin_request *request)
     return sent;
 }
 
+static void serve(struct admin_request *request)
+{
+    if (!admin_begin_serving(request->admin)) {
+        admin_problem(request, MHD_HTTP_SERVICE_UNAVAILABLE,
+                      "the worker is stopping");
+        return;
+    }
+    request->endpoint->serve(request);
+    request->is_sending = true;
+    admin_begin_sending(request->admin);
+}
+
 enum MHD_Result admin_request_serve(void *cls,
                                     struct MHD_Connection *connection,
                                     const char *url, const char *method,
@@ -521,7 +536,7 @@ enum MHD_Result admin_request_serve(void *cls,
                       "the body is over 1 MiB");
     }
     if (request->status == 0) {
-        request->endpoint->serve(request);
+        serve(request);
     }
     CHECK(request->status != 0);
     return send_answer(request);

@@ -174,7 +174,8 @@ static const struct cli_command commands[] = {
             "have run since: it becomes uncertain, as after a restore. With\n"
             "--seen FILE has an id a line, or {\"route\", \"id\", \"tenant\",\n"
             "\"at\"}: their deliveries are repeats from then on. FILE - is\n"
-            "standard input. Where it fails, load again: it goes on.",
+            "standard input. Where it fails, load the same again: it\n"
+            "goes on.",
         .options = PRINTS | CLI_BIT(CLI_SEEN) | CLI_BIT(CLI_ROUTE) |
                    CLI_BIT(CLI_DRY_RUN),
         .min_words = 1,

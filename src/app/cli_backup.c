@@ -63,14 +63,13 @@ static bool back_up_offline(const struct site *site, const char *path,
                             json_t **made, struct err *err)
 {
     const struct store_options options = setup_reading(site->store);
-    const struct store_backup_order order = {.target = path};
     struct store *store;
     bool ok;
 
     if (!store_open(&store, &options, err)) {
         return err_wrap(err, "no worker listens on %s", site->socket);
     }
-    ok = backup_make(store, &order, made, err);
+    ok = backup_make_alone(store, path, made, err);
     store_close(&store);
     return ok;
 }

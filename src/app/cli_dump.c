@@ -16,7 +16,8 @@ static FILE *create(const char *path, struct err *err)
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
 
     if (file == NULL) {
-        (void)err_set(err, ERR_IO, "create %s: %s", path, strerror(errno));
+        (void)err_set(err, errno == EEXIST ? ERR_USAGE : ERR_IO,
+                      "create %s: %s", path, strerror(errno));
         if (fd >= 0) {
             (void)close(fd); /* nothing was written */
         }
@@ -34,10 +35,10 @@ static bool keep(FILE *file, const char *path, struct err *err)
            err_set(err, ERR_IO, "write %s: %s", path, strerror(errno));
 }
 
-static bool dump_store(const struct cli *cli, const char *path, FILE *out,
-                       struct err *err)
+static bool dump_store(const struct cli *cli, const struct site *site,
+                       FILE *out, struct err *err)
 {
-    const struct store_options options = setup_reading(path);
+    const struct store_options options = setup_reading(site->store);
     struct store *store;
     bool ok;
 
@@ -45,12 +46,13 @@ static bool dump_store(const struct cli *cli, const char *path, FILE *out,
         return err->kind == ERR_AGAIN ? err_wrap(err, "stop the worker first")
                                       : false;
     }
-    ok = dump_write(store, cli->values[CLI_ROUTE], out, err);
+    ok = site_set_keep(site, store, err) &&
+         dump_write(store, cli->values[CLI_ROUTE], out, err);
     store_close(&store);
     return ok;
 }
 
-static bool dump_into_file(const struct cli *cli, const char *store,
+static bool dump_into_file(const struct cli *cli, const struct site *site,
                            struct err *err)
 {
     const char *path = cli->values[CLI_OUTPUT];
@@ -61,7 +63,7 @@ static bool dump_into_file(const struct cli *cli, const char *store,
     if (file == NULL) {
         return false;
     }
-    ok = dump_store(cli, store, file, err);
+    ok = dump_store(cli, site, file, err);
     if (!keep(file, path, ok ? err : &late)) {
         ok = false;
     }
@@ -79,8 +81,8 @@ int cli_cmd_dump(struct cli *cli)
 
     if (ok) {
         ok = cli->values[CLI_OUTPUT] != NULL
-                 ? dump_into_file(cli, site.store, &err)
-                 : dump_store(cli, site.store, cli->out, &err);
+                 ? dump_into_file(cli, &site, &err)
+                 : dump_store(cli, &site, cli->out, &err);
     }
     site_close(&site);
     return ok ? cli_finish(cli) : cli_fail(cli, &err);

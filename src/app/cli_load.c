@@ -8,28 +8,31 @@
 #include "app/load.h"
 #include "app/story.h"
 
-enum { CONFLICTS_TOLD = 20 };
+enum { TOLD_MAX = 20 };
 
 struct telling {
     const struct cli *cli;
-    uint64_t conflicts;
+    uint64_t told;
 };
 
-static void tell_conflict(void *ctx, uint64_t line,
-                          const struct load_event *event)
+static void tell_event(void *ctx, uint64_t line, const char *text)
 {
     struct telling *telling = ctx;
     FILE *err = telling->cli->err;
 
-    if (telling->conflicts++ < CONFLICTS_TOLD) {
-        (void)fprintf(err,
-                      "onced: line %llu: %s %.*s is in the store, and not as "
-                      "in the dump: left as it is\n",
-                      (unsigned long long)line, event->route,
-                      (int)event->id.len, event->id.data);
-    } else if (telling->conflicts == CONFLICTS_TOLD + 1) {
+    if (telling->told++ < TOLD_MAX) {
+        (void)fprintf(err, "onced: line %llu: %s\n", (unsigned long long)line,
+                      text);
+    } else if (telling->told == TOLD_MAX + 1) {
         (void)fputs("onced: and more\n", err);
     }
+}
+
+static void tell_nobody(void *ctx, uint64_t line, const char *text)
+{
+    (void)ctx;
+    (void)line;
+    (void)text;
 }
 
 static FILE *open_file(const char *path, struct err *err)
@@ -44,20 +47,25 @@ static FILE *open_file(const char *path, struct err *err)
 }
 
 /* A file is read to its end before anything is stored; what comes by a pipe
- * cannot be read twice. */
+ * cannot be read twice. What there is to tell is told once. */
 static bool check(const struct load_job *job, FILE *file, bool only_that,
-                  struct err *err)
+                  struct load_report *report, struct err *err)
 {
+    struct load_job first = *job;
+
     if (fseeko(file, 0, SEEK_SET) != 0 && !only_that) {
         return true;
     }
-    return load_check(job, file, err) &&
+    if (!only_that) {
+        first.tell = tell_nobody;
+    }
+    return load_check(&first, file, report, err) &&
            (only_that || fseeko(file, 0, SEEK_SET) == 0 ||
             err_set(err, ERR_IO, "read it again: %s", strerror(errno)));
 }
 
 static bool load(const struct cli *cli, const struct load_job *job,
-                 struct load_counts *counts, struct err *err)
+                 struct load_report *report, struct err *err)
 {
     const char *path = cli->words[0];
     bool only_check = cli->values[CLI_DRY_RUN] != NULL;
@@ -67,37 +75,76 @@ static bool load(const struct cli *cli, const struct load_job *job,
     if (file == NULL) {
         return false;
     }
-    ok = check(job, file, only_check, err) &&
-         (only_check || load_file(job, file, counts, err));
+    ok = check(job, file, only_check, report, err) &&
+         (only_check || load_file(job, file, report, err));
     if (file != stdin) {
         (void)fclose(file); /* it was only read */
     }
     return ok || err_wrap(err, "load %s", path);
 }
 
-static int tell(const struct cli *cli, const struct load_counts *counts)
+static void print_json(const struct cli *cli, const struct load_report *report)
 {
+    const struct load_counts *counts = &report->counts;
+    json_t *json = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I}", "loaded", (json_int_t)counts->taken,
+        "uncertain", (json_int_t)counts->uncertain, "already_there",
+        (json_int_t)counts->known, "conflicts", (json_int_t)counts->conflicts,
+        "strays", (json_int_t)report->strays);
+
+    cli_print_json(cli, json);
+    json_decref(json);
+}
+
+static void print_text(const struct cli *cli, const struct load_report *report)
+{
+    const struct load_counts *counts = &report->counts;
+
+    (void)fprintf(cli->out,
+                  "%llu loaded, %llu of them uncertain now, %llu already "
+                  "there, %llu in conflict\n",
+                  (unsigned long long)counts->taken,
+                  (unsigned long long)counts->uncertain,
+                  (unsigned long long)counts->known,
+                  (unsigned long long)counts->conflicts);
+}
+
+/* Returns the exit status: what was told is not to go unseen. */
+static int tell(const struct cli *cli, const struct load_report *report)
+{
+    int status;
+
     if (cli->values[CLI_DRY_RUN] != NULL) {
         (void)fprintf(cli->out, "%s can be loaded\n", cli->words[0]);
     } else if (cli->values[CLI_JSON] != NULL) {
-        json_t *json = json_pack("{s:I, s:I, s:I, s:I}", "loaded",
-                                 (json_int_t)counts->taken, "uncertain",
-                                 (json_int_t)counts->uncertain, "already_there",
-                                 (json_int_t)counts->known, "conflicts",
-                                 (json_int_t)counts->conflicts);
-
-        cli_print_json(cli, json);
-        json_decref(json);
+        print_json(cli, report);
     } else {
-        (void)fprintf(cli->out,
-                      "%llu loaded, %llu of them uncertain now, %llu already "
-                      "there, %llu in conflict\n",
-                      (unsigned long long)counts->taken,
-                      (unsigned long long)counts->uncertain,
-                      (unsigned long long)counts->known,
-                      (unsigned long long)counts->conflicts);
+        print_text(cli, report);
     }
-    return cli_finish(cli);
+    if (report->strays > 0) {
+        (void)fprintf(cli->err,
+                      "onced: of %llu no delivery will be known as a repeat: "
+                      "mend their routes before the worker starts\n",
+                      (unsigned long long)report->strays);
+    }
+    status = cli_finish(cli);
+    return status == 0 && report->counts.conflicts + report->strays > 0
+               ? ERR_DATA
+               : status;
+}
+
+static int tell_failure(const struct cli *cli, const struct load_report *report,
+                        const struct err *err)
+{
+    int status = cli_fail(cli, err);
+
+    if (report->waits) {
+        (void)fprintf(cli->err,
+                      "onced: %llu were loaded before that; the store waits "
+                      "for a load of the same that comes to its end\n",
+                      (unsigned long long)report->counts.taken);
+    }
+    return status;
 }
 
 static int run(struct cli *cli, const struct config *config)
@@ -109,26 +156,15 @@ static int run(struct cli *cli, const struct config *config)
         .actor = actor,
         .route = cli->values[CLI_ROUTE],
         .seen = cli->values[CLI_SEEN] != NULL,
-        .conflict = tell_conflict,
+        .tell = tell_event,
         .ctx = &telling,
     };
-    struct load_counts counts = {0};
+    struct load_report report = {.strays = 0};
     struct err err;
-    int status;
 
     actor_of_user(getuid(), actor);
-    if (!load(cli, &job, &counts, &err)) {
-        status = cli_fail(cli, &err);
-        if (counts.taken + counts.known > 0) {
-            (void)fprintf(cli->err,
-                          "onced: %llu were loaded before that; the store "
-                          "waits for a load that comes to its end\n",
-                          (unsigned long long)counts.taken);
-        }
-        return status;
-    }
-    status = tell(cli, &counts);
-    return status == 0 && counts.conflicts > 0 ? ERR_DATA : status;
+    return load(cli, &job, &report, &err) ? tell(cli, &report)
+                                          : tell_failure(cli, &report, &err);
 }
 
 int cli_cmd_load(struct cli *cli)

@@ -371,18 +371,31 @@ static void tell_counts(const struct cli *cli, const json_t *counts)
     } else {
         tell_count(cli, counts, "skipped_in_doubt", "skipped in doubt");
     }
+    if (number(counts, "skipped_retired") > 0) {
+        tell_count(cli, counts, "skipped_retired",
+                   "skipped whose route is retired");
+    }
     tell_count(cli, counts, "nothing_to_do", "with nothing to do");
     tell_count(cli, counts, "refused", "refused");
+    if (number(counts, "left") > 0) {
+        tell_count(cli, counts, "left", "left");
+    }
     (void)fputc('\n', cli->out);
     if (json_is_true(json_object_get(counts, "more"))) {
         (void)fputs("there are more: give the order again\n", cli->out);
     }
 }
 
+static bool was_cut_short(const json_t *counts)
+{
+    return json_is_true(json_object_get(counts, "cut_short"));
+}
+
+/* Whether the same order, given again, finds more to do. */
 static bool was_skipped(const json_t *counts)
 {
     return number(counts, "skipped_in_doubt") > 0 ||
-           number(counts, "no_room") > 0;
+           number(counts, "no_room") > 0 || was_cut_short(counts);
 }
 
 /* Orders by `body`, waits where that is wanted, and tells it all at once, so
@@ -400,6 +413,12 @@ static bool order_and_wait(const struct cli *cli, const struct site *site,
     bool ok = (!waits || collect(cli, site, targets, err)) &&
               cli_call(&request, counts, err);
 
+    if (ok && was_cut_short(*counts)) {
+        waits = false; /* nobody is there to ask */
+        (void)fputs("onced: the worker stopped before it came to all of them: "
+                    "give the order again\n",
+                    cli->err);
+    }
     if (ok && waits) {
         ok = wait_for_all(site, targets, states, err);
     }

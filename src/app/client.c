@@ -2,7 +2,9 @@
 #include "app/client.h"
 
 #include <curl/curl.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bytes.h"
 #include "base/check.h"
@@ -51,7 +53,15 @@ static bool call(CURL *curl, const struct client_request *request, long *status,
                  struct err *err)
 {
     CURLcode code = curl_easy_perform(curl);
+    long error = 0;
 
+    if (code == CURLE_COULDNT_CONNECT) {
+        (void)curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &error); /* or 0 */
+    }
+    if (error == EACCES || error == EPERM) {
+        return err_set(err, ERR_IO, "connect to %s: %s", request->socket,
+                       strerror((int)error));
+    }
     if (code == CURLE_COULDNT_CONNECT) {
         return err_set(err, ERR_UNREACHABLE, "no worker listens on %s",
                        request->socket);

@@ -17,8 +17,9 @@ struct client_request {
     bool is_long;       /* may take as long as it takes */
 };
 
-/* ERR_UNREACHABLE: nobody listens on the socket. ERR_IO: somebody does, but
- * gave no answer that can be read. Any status is an answer. */
+/* ERR_UNREACHABLE: nobody listens on the socket. ERR_IO: we may not connect to
+ * it, or somebody listens but gave no answer that can be read. Any status is
+ * an answer. */
 bool client_call(const struct client_request *request, long *status,
                  json_t **answer, struct err *err) MUST_CHECK;
 

@@ -84,6 +84,9 @@ void config_strings_free(struct config_strings *strings);
 void config_check(struct config_reading *reading);
 void config_route_check(struct config_reading *reading,
                         struct config_route *route);
+/* Fills in what is absent (negative); store.retention must be known. */
+void config_retention_check(struct config_reading *reading,
+                            struct store_retention *retention);
 void config_route_check_pair(struct config_reading *reading,
                              const struct config_route *earlier,
                              const struct config_route *later);

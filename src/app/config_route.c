@@ -23,10 +23,9 @@ static void check_keep(struct config_reading *reading, const char *member,
     }
 }
 
-static void check_retention(struct config_reading *reading,
-                            struct config_route *route)
+void config_retention_check(struct config_reading *reading,
+                            struct store_retention *retention)
 {
-    struct store_retention *retention = &route->retention;
     int64_t most_ms = reading->config->store.retention_ms;
 
     if (retention->ids_ms < 0) {
@@ -418,7 +417,7 @@ void config_route_check(struct config_reading *reading,
     if (!route->namespace && route->name) {
         route->namespace = mem_strdup(route->name);
     }
-    check_retention(reading, route);
+    config_retention_check(reading, &route->retention);
     check_retry(reading, route);
     check_respond(reading, route);
     if (route->retired) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "app/dump.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "app/story.h"
@@ -320,14 +321,22 @@ struct dump {
     struct err *err;
 };
 
+static bool fail_write(const struct dump *dump)
+{
+    int error = errno;
+
+    return err_set(dump->err, ERR_IO, "write the dump: %s", strerror(error));
+}
+
 /* Consumes the line. */
 static bool put_line(struct dump *dump, json_t *line)
 {
-    bool ok = json_dumpf(line, dump->out, JSON_COMPACT) == 0 &&
-              fputc('\n', dump->out) != EOF;
+    bool ok = (json_dumpf(line, dump->out, JSON_COMPACT) == 0 &&
+               fputc('\n', dump->out) != EOF) ||
+              fail_write(dump);
 
     json_decref(line);
-    return ok || err_set(dump->err, ERR_IO, "cannot write the dump");
+    return ok;
 }
 
 static bool put_event(void *ctx, const struct store_entry *entry)
@@ -383,8 +392,7 @@ static bool put_end(struct dump *dump)
 {
     return put_line(dump, json_pack("{s:b, s:I}", "end", 1, "events",
                                     (json_int_t)dump->events)) &&
-           (fflush(dump->out) == 0 ||
-            err_set(dump->err, ERR_IO, "cannot write the dump"));
+           (fflush(dump->out) == 0 || fail_write(dump));
 }
 
 static bool find_route(struct dump *dump, const char *name)

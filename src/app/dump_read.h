@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads what dump_write wrote, line by line. A line comes from outside:
- * whatever stands in it, it is an event that the store may hold, or an error
- * that says what is wrong with it.
+ * whatever stands in it, it is an event for load_check_event to judge, or an
+ * error that says what is wrong with it.
  */
 #ifndef ONCED_APP_DUMP_READ_H
 #define ONCED_APP_DUMP_READ_H
@@ -26,7 +26,8 @@ struct dump_lines {
 
 enum dump_line { DUMP_LINE, DUMP_LINES_END, DUMP_LINES_FAILED };
 
-/* The next line, without its end, in lines->text; blank ones are skipped. */
+/* The next line, without its end, in lines->text; blank ones are skipped, and
+ * a byte order mark at the start. */
 enum dump_line dump_next_line(struct dump_lines *lines,
                               struct err *err) MUST_CHECK;
 
@@ -34,6 +35,8 @@ enum dump_line dump_next_line(struct dump_lines *lines,
 json_t *dump_parse_line(const struct dump_lines *lines, struct err *err);
 
 struct dump_header {
+    const char *store, *at;     /* which, and when it was written; borrowed */
+    const char *route;          /* the only one in it; NULL: all; borrowed */
     int64_t forgotten_until_ms; /* INT64_MIN: nothing is */
     const json_t *paused;       /* names of routes; borrowed */
 };

@@ -8,6 +8,7 @@
 
 #include "app/config_internal.h"
 #include "base/check.h"
+#include "base/text.h"
 
 enum { SITE_FILE_MAX = 4 * 1024 * 1024 };
 
@@ -128,6 +129,8 @@ bool site_open(struct site *out, const char *path, struct err *err)
         goto out;
     }
     ok = find_paths(&reading, out, err);
+    out->folder = config.folder;
+    config.folder = NULL;
 out:
     buf_free(&reading.pointer);
     buf_free(&config.warnings);
@@ -144,6 +147,7 @@ void site_close(struct site *site)
 {
     free(site->socket);
     free(site->store);
+    free(site->folder);
     json_decref(site->root);
     *site = (struct site){.root = NULL};
 }
@@ -163,4 +167,85 @@ const char *site_namespace(const struct site *site, const char *route)
         }
     }
     return NULL;
+}
+
+/* --- how long contents are kept ------------------------------------------- */
+
+/* Negative where it is absent, or wrong. `parent` is NULL for none. */
+static int64_t duration_of(struct config_reading *reading, const char *parent,
+                           const char *key, const json_t *value)
+{
+    size_t outer = reading->pointer.len;
+    char *text = NULL;
+    int64_t ms = -1;
+
+    if (parent != NULL) {
+        (void)config_enter(reading, parent);
+    }
+    (void)config_enter(reading, key);
+    if (value != NULL) {
+        text = config_value_text(reading, value, CONFIG_PLAIN);
+    }
+    if (text != NULL && !text_duration_ms(slice_of(text), &ms)) {
+        config_problem(reading, "must be a duration");
+        ms = -1;
+    }
+    config_leave(reading, outer);
+    free(text);
+    return ms;
+}
+
+static void set_keep(struct config_reading *reading, const json_t *route,
+                     struct store *store)
+{
+    const json_t *keep = json_object_get(route, "keep");
+    const char *name = json_string_value(json_object_get(route, "name"));
+    struct store_retention retention = {
+        .ids_ms = duration_of(reading, NULL, "retention",
+                              json_object_get(route, "retention")),
+        .envelope_ms = duration_of(reading, "keep", "envelope",
+                                   json_object_get(keep, "envelope")),
+        .result_ms = duration_of(reading, "keep", "result",
+                                 json_object_get(keep, "result")),
+    };
+    const char *known;
+
+    config_retention_check(reading, &retention);
+    retention.ids_ms = INT64_MAX;
+    for (uint16_t i = 0; (known = store_route_name(store, i)) != NULL; i++) {
+        if (name != NULL && strcmp(known, name) == 0) {
+            store_set_retention(store, i, &retention);
+        }
+    }
+}
+
+bool site_set_keep(const struct site *site, struct store *store,
+                   struct err *err)
+{
+    struct buf problems = BUF_INIT;
+    struct config config = {.folder = site->folder};
+    struct config_reading reading = {.config = &config, .problems = &problems};
+    json_t *most = value_of(site->root, "store", "retention");
+    const json_t *route;
+    bool ok;
+    size_t i;
+
+    config.store.retention_ms =
+        duration_of(&reading, "store", "retention", most);
+    json_decref(most);
+    json_array_foreach(json_object_get(site->root, "routes"), i, route)
+    {
+        size_t outer = config_enter(&reading, "routes");
+
+        (void)config_enter_item(&reading, i);
+        set_keep(&reading, route, store);
+        config_leave(&reading, outer);
+    }
+    ok = problems.len == 0 ||
+         err_set(err, ERR_CONFIG, "%.*s",
+                 (int)slice_find(buf_slice(&problems), '\n'), problems.data);
+    buf_free(&reading.pointer);
+    buf_free(&config.warnings);
+    buf_free(&problems);
+    return ok;
 }

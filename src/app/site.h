@@ -12,10 +12,12 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "store/store.h"
 
 struct site {
     char *socket; /* of the admin API */
     char *store;  /* folder */
+    char *folder; /* of the file */
     json_t *root; /* the whole file */
 };
 
@@ -25,5 +27,11 @@ void site_close(struct site *site); /* fine on a zeroed one */
 
 /* The namespace of a route; NULL where the route is not configured. */
 const char *site_namespace(const struct site *site, const char *route);
+
+/* Sets how long the contents of settled events are kept, as for the worker,
+ * in a store opened for reading; ids are read whatever their age. ERR_CONFIG:
+ * a value cannot be understood. */
+bool site_set_keep(const struct site *site, struct store *store,
+                   struct err *err) MUST_CHECK;
 
 #endif

@@ -2,29 +2,33 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mark.h"
 #include "engine/internal.h"
 
 enum { STOPPED_ROUTE_RETRY_S = 60, FULL_RETRY_S = 5 };
 
-/* Equal keys of two namespaces, or of two tenants, are two keys. */
-static uint64_t order_key_of(const struct engine *engine,
-                             const struct arrival *arrival,
+/* Equal keys of two namespaces, or of two tenants, are two keys. Nothing of
+ * the store is in it: what is loaded from another store stands in one line
+ * with what arrives here. */
+static uint64_t order_key_of(const struct arrival *arrival,
                              const struct route *route)
 {
-    uint8_t bytes[8];
-    struct identity identity;
+    uint8_t bytes[8], digest[SHA256_SIZE];
+    const struct slice parts[] = {
+        slice_of(route->conf.namespace),
+        arrival->tenant,
+        {(const char *)bytes, sizeof bytes},
+    };
     uint64_t key;
 
     if (arrival->order_key == 0) {
         return 0;
     }
     bytes_put_be64(bytes, arrival->order_key);
-    identity =
-        store_identity(engine->store, route->namespace, arrival->tenant,
-                       (struct slice){(const char *)bytes, sizeof bytes});
-    key = bytes_get_be64(identity.hash);
+    hash_sha256_parts(parts, sizeof parts / sizeof parts[0], digest);
+    key = bytes_get_be64(digest);
     return key == 0 ? 1 : key;
 }
 
@@ -39,7 +43,7 @@ static struct input arrival_input(struct engine *engine,
         input.reason = arrival->unusable;
     }
     input.route = route->number;
-    input.order_key = order_key_of(engine, arrival, route);
+    input.order_key = order_key_of(arrival, route);
     input.fingerprint = arrival->fingerprint;
     /* Nothing that has waited longer is overtaken. */
     input.may_start =

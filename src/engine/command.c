@@ -74,7 +74,8 @@ static bool set_paused(struct engine *engine, struct command *command,
     return store_set_paused(engine->store, route->number, paused, err);
 }
 
-/* What it will do, or would; the copy of the record is thrown away. */
+/* What it will do, or would; the copy of the record is thrown away. Nothing
+ * may be left to wait where nothing is ever run. */
 static void try_step(struct engine *engine, struct command *command,
                      const struct event_step *step)
 {
@@ -85,6 +86,13 @@ static void try_step(struct engine *engine, struct command *command,
     command->state = copy.state;
     command->status = status_of(decision.verdict);
     command->why = decision.why;
+    command->retired = command->status == COMMAND_DONE &&
+                       step->route->conf.retired && !record_is_settled(&copy);
+    if (command->retired) {
+        command->state = step->entry->record.state;
+        command->status = COMMAND_REFUSED;
+        command->why = "the route is retired: nothing would run it";
+    }
     command->not_kept = command->status == COMMAND_REFUSED &&
                         step->input.kind == INPUT_RERUN &&
                         step->entry->record.state == RECORD_SUCCEEDED &&

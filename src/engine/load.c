@@ -181,10 +181,14 @@ static bool find_namespace(struct load *load, const char *name,
 
 bool load_forget_until(struct load *load, int64_t until_ms, struct err *err)
 {
+    int64_t now_ms;
+
     if (!begin(load, err)) {
         return false;
     }
-    store_forget_until(load->engine->store, until_ms);
+    now_ms = load->engine->batch.now_ms;
+    store_forget_until(load->engine->store,
+                       until_ms < now_ms ? until_ms : now_ms);
     return true;
 }
 
@@ -293,17 +297,12 @@ static bool make_uncertain(struct load *load, struct store_entry *entry,
     return event_step(load->engine, &step, err);
 }
 
-static bool check_route(const struct load *load, const struct load_event *event,
-                        struct err *err)
+static const struct engine_route *route_of(const struct load *load,
+                                           const struct load_event *event)
 {
-    return record_is_settled(&event->record) ||
-           engine_route_index(load->engine, slice_of(event->route)) !=
-               SIZE_MAX ||
-           err_set(err, ERR_CONFIG,
-                   "an unsettled event of route \"%s\", which is not "
-                   "configured; keep it as { \"name\": \"%s\", \"retired\": "
-                   "true }",
-                   event->route, event->route);
+    size_t index = engine_route_index(load->engine, slice_of(event->route));
+
+    return index == SIZE_MAX ? NULL : &load->engine->routes[index].conf;
 }
 
 static bool take(struct load *load, const struct load_event *event,
@@ -345,9 +344,7 @@ bool load_event(struct load *load, const struct load_event *event,
     struct load_event numbered = *event;
     uint16_t namespace;
 
-    CHECK(record_problem(&event->record) == NULL);
-    CHECK(event->record.state != RECORD_NONE);
-    if (!check_route(load, event, err)) {
+    if (!load_check_event(event, route_of(load, event), err)) {
         return false;
     }
     load->failed = !(

@@ -7,9 +7,10 @@
  * route's policy, as after a restore: where the dump came from it may have
  * run since. What the store knows already is never overwritten.
  *
- * From the first commit to the end the store carries a mark, by which it is
- * refused to a worker (see store_set_loading). Commits come in between: after
- * an error or a crash the same events are simply given again.
+ * From the first commit to the end, and from the first where the load made
+ * it, the store carries a mark, by which it is refused to a worker and to
+ * every other load (see store_set_loading). Commits come in between: after an
+ * error or a crash the same events are simply given again.
  */
 #ifndef ONCED_ENGINE_LOAD_H
 #define ONCED_ENGINE_LOAD_H
@@ -24,8 +25,7 @@
 struct load_event {
     const char *route, *namespace; /* by name */
     struct slice tenant, id;       /* 1 to STORE_ID_MAX bytes; tenant 0 to */
-    struct record record;          /* its route number counts for nothing;
-                                      record_problem finds none */
+    struct record record;          /* its route number counts for nothing */
     const char *code, *text;       /* of a dead letter */
     bool has_envelope, has_result;
     struct slice envelope, result; /* flat forms */
@@ -51,23 +51,30 @@ struct load_counts {
     uint64_t uncertain; /* of those taken: were not settled */
 };
 
+/* All that an engine relies on, and the route: what load_event would refuse,
+ * whatever the store has, is refused here, before anything is stored. `route`
+ * is that of the event; NULL: it is not configured. ERR_DATA; ERR_CONFIG: it
+ * is not settled, and its route is not configured. */
+bool load_check_event(const struct load_event *event,
+                      const struct engine_route *route,
+                      struct err *err) MUST_CHECK;
+
 struct load;
 
-/* The store was opened for it. `actor` is for the audit, kept by the caller.
- * Refuses like engine_new. */
+/* The store was opened for it (options.load). `actor` is for the audit, kept
+ * by the caller. Refuses like engine_new. */
 bool load_begin(struct load **out, const struct engine_options *options,
                 const char *actor, struct err *err) MUST_CHECK;
 
-/* What lies before is too old here as well; and the route starts no attempt,
- * as it did not there. */
+/* What lies before, and not in time to come, is too old here as well; and the
+ * route starts no attempt, as it did not there. */
 bool load_forget_until(struct load *load, int64_t until_ms,
                        struct err *err) MUST_CHECK;
 bool load_pause(struct load *load, const char *route,
                 struct err *err) MUST_CHECK;
 
-/* Events come in order of arrival. ERR_CONFIG: it is not settled, and its
- * route is not configured. ERR_AGAIN: no room. After any error only
- * load_keep and load_free are left to call. */
+/* Events come in order of arrival. Refuses like load_check_event. ERR_AGAIN:
+ * no room. After any error only load_keep and load_free are left to call. */
 bool load_event(struct load *load, const struct load_event *event,
                 enum load_verdict *verdict, struct err *err) MUST_CHECK;
 

@@ -165,6 +165,7 @@ struct command {
     enum command_status status;
     enum record_state state; /* of the event, after it */
     bool not_kept;           /* RERUN: refused, as what arrived is gone */
+    bool retired;            /* refused, as its route runs nothing */
     const char *why;         /* static text */
     /* Engine's thread, after the commit; must not block. Takes back. */
     void (*done)(struct command *command);

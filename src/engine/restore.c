@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mark.h"
 #include "base/text.h"
@@ -14,25 +15,25 @@ struct restore {
     char from[TEXT_TIME_SIZE + 16]; /* which backup, for the history */
 };
 
-/* What was unsettled before the first of them changed: a step moves an event
- * in the index that they are found by. */
-struct unsettled {
+/* Of one route, before the first of them changes: a step moves an event in
+ * the index that they are found by. */
+struct events {
     struct identity *list;
     size_t n, cap;
 };
 
-static void add(struct unsettled *unsettled, const struct identity *identity)
+static void add(struct events *events, const struct identity *identity)
 {
-    if (unsettled->n == unsettled->cap) {
-        unsettled->cap = unsettled->cap == 0 ? 256 : unsettled->cap * 2;
-        unsettled->list =
-            mem_grow(unsettled->list, unsettled->cap, sizeof *unsettled->list);
+    if (events->n == events->cap) {
+        events->cap = events->cap == 0 ? 256 : events->cap * 2;
+        events->list =
+            mem_grow(events->list, events->cap, sizeof *events->list);
     }
-    unsettled->list[unsettled->n++] = *identity;
+    events->list[events->n++] = *identity;
 }
 
 static bool collect(struct engine *engine, const struct route *route,
-                    struct unsettled *unsettled, struct err *err)
+                    struct events *unsettled, struct err *err)
 {
     int64_t due_ms = INT64_MIN;
     uint64_t seq = 0;
@@ -114,7 +115,7 @@ static bool restore_event(struct restore *restore, struct route *route,
 
 /* One transaction's worth of them. */
 static bool restore_some(struct restore *restore, struct route *route,
-                         const struct unsettled *some,
+                         const struct events *some,
                          struct engine_restored *counts, struct err *err)
 {
     struct engine *engine = restore->engine;
@@ -138,15 +139,91 @@ static bool restore_some(struct restore *restore, struct route *route,
     return true;
 }
 
+/* --- what an earlier call already held ----------------------------------- */
+
+static bool add_held(void *ctx, const struct store_entry *entry)
+{
+    if ((entry->record.flags & RECORD_RESTORED) != 0) {
+        add(ctx, &entry->identity);
+    }
+    return true;
+}
+
+/* Its last move is a restore of this backup, and no other's: one step, which
+ * writes two rows. */
+struct last_move {
+    const char *from;
+    bool is_ours;
+};
+
+static bool keep_last(void *ctx, const struct store_audit *audit)
+{
+    struct last_move *last = ctx;
+
+    last->is_ours =
+        (audit->move == MOVE_RESTORED || audit->move == MOVE_DEAD) &&
+        strncmp(audit->why, last->from, strlen(last->from)) == 0;
+    return true;
+}
+
+static bool count_held_event(struct restore *restore,
+                             const struct identity *identity,
+                             struct engine_restored *counts, struct err *err)
+{
+    struct last_move last = {.from = restore->from};
+    struct store *store = restore->engine->store;
+    struct store_entry entry;
+    enum store_found found = store_find_identity(store, identity, &entry, err);
+
+    if (found == STORE_FOUND &&
+        !store_each_audit(store, &entry, keep_last, &last, err)) {
+        return false;
+    }
+    counts->uncertain += last.is_ours ? 1 : 0;
+    counts->held += last.is_ours ? 1 : 0;
+    return found != STORE_FAILED;
+}
+
+/* Dead letters that a call made which a crash cut short: they are settled,
+ * and would be missing in what this one reports. */
+static bool count_held(struct restore *restore, const struct route *route,
+                       struct engine_restored *counts, struct err *err)
+{
+    const struct store_filter dead = {
+        .route = route->number,
+        .has_state = true,
+        .state = RECORD_DEAD,
+    };
+    struct store *store = restore->engine->store;
+    struct events held = {NULL, 0, 0};
+    bool ok = store_list(store, &dead, add_held, &held, err) &&
+              store_begin(store, err);
+
+    if (ok) {
+        for (size_t i = 0; ok && i < held.n; i++) {
+            ok = count_held_event(restore, &held.list[i], counts, err);
+        }
+        store_abort(store);
+    }
+    free(held.list);
+    return ok;
+}
+
+/* --- one route ----------------------------------------------------------- */
+
 static bool restore_route(struct restore *restore, struct route *route,
                           struct engine_restored *counts, struct err *err)
 {
-    struct unsettled all = {NULL, 0, 0};
-    bool ok = collect(restore->engine, route, &all, err);
+    struct events all = {NULL, 0, 0};
+    bool ok = count_held(restore, route, counts, err) &&
+              collect(restore->engine, route, &all, err);
 
+    if (route->conf.retired) { /* nothing tries it again: a person decides */
+        route->conf.policy.on_uncertain = ON_UNCERTAIN_HOLD;
+    }
     for (size_t at = 0; ok && at < all.n; at += RESTORED_PER_COMMIT) {
         size_t left = all.n - at;
-        struct unsettled some = {
+        struct events some = {
             .list = all.list + at,
             .n = left < RESTORED_PER_COMMIT ? left : RESTORED_PER_COMMIT,
         };

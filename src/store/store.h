@@ -43,7 +43,10 @@ struct store_options {
                              transaction, nothing is changed */
     bool restore;         /* open a backup, which is refused otherwise (but
                              for reading), and nothing but a backup */
-    bool load;            /* open it also where a load into it did not end */
+    const char *load;     /* the name of the load that it is opened for: also
+                             where that one did not end, and no other one; a
+                             store that is created has its mark from the
+                             first. NULL: for none */
     bool no_sync;         /* tests and simulation only */
     uint32_t ids_per_generation; /* 0: by the rule of docs/format.md */
     const struct clock *clock;   /* kept by the caller */
@@ -338,11 +341,14 @@ bool store_walk(struct store *store,
 struct slice store_uuid(const struct store *store);
 uint32_t store_incarnation(const struct store *store);
 
-/* Inside a transaction: while a load is going on, and after one that did not
- * end, the store is refused to all but the next load (and readers): an id
- * that has not come yet would read as new. */
+/* Inside a transaction, of a store opened for a load: while that is going on,
+ * and after it did not end, the store is refused to all but the same load
+ * (and readers): an id that has not come yet would read as new. */
 bool store_set_loading(struct store *store, bool loading,
                        struct err *err) MUST_CHECK;
+
+/* Whether a load into the store has not ended. */
+bool store_is_loading(const struct store *store);
 
 /* Inside a transaction: what lies before `until_ms` is too old here as well
  * (see store_forgotten_until_ms). Never goes back. */

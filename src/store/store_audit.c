@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/store_internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -79,31 +80,45 @@ static bool is_of(struct slice key, uint64_t origin)
     return key.len == KEY_SIZE && bytes_get_be64(key.data) == origin;
 }
 
-struct visitor {
+struct story {
     uint64_t origin;
-    bool (*visit)(void *ctx, const struct store_audit *audit);
-    void *ctx;
-    bool ended;
+    struct store_audit *rows;
+    size_t n, cap;
 };
 
-static bool visit_rows(struct visitor *visitor, MDB_cursor *cursor,
-                       struct err *err)
+/* In order of time: a row may be written when more has happened since, as that
+ * of a first success is. Nearly all come in order. */
+static void add_row(struct story *story, const struct store_audit *audit)
 {
-    struct store_key from = key_u64_u64(visitor->origin, 0);
+    size_t at = story->n;
+
+    if (story->n == story->cap) {
+        story->cap = story->cap == 0 ? 16 : story->cap * 2;
+        story->rows = mem_grow(story->rows, story->cap, sizeof *story->rows);
+    }
+    while (at > 0 && story->rows[at - 1].at_ms > audit->at_ms) {
+        at--;
+    }
+    memmove(&story->rows[at + 1], &story->rows[at],
+            (story->n - at) * sizeof *story->rows);
+    story->rows[at] = *audit;
+    story->n++;
+}
+
+static bool read_rows(struct story *story, MDB_cursor *cursor, struct err *err)
+{
+    struct store_key from = key_u64_u64(story->origin, 0);
     struct slice key = key_slice(&from), value;
     struct store_audit audit;
     enum store_found found =
         store_db_step(cursor, MDB_SET_RANGE, &key, &value, err);
 
-    while (found == STORE_FOUND && is_of(key, visitor->origin)) {
+    while (found == STORE_FOUND && is_of(key, story->origin)) {
         if (!store_audit_decode(key, value, &audit)) {
             return err_set(err, ERR_DATA, "a damaged audit row of event %llu",
-                           (unsigned long long)visitor->origin);
+                           (unsigned long long)story->origin);
         }
-        if (!visitor->visit(visitor->ctx, &audit)) {
-            visitor->ended = true;
-            return true;
-        }
+        add_row(story, &audit);
         found = store_db_step(cursor, MDB_NEXT, &key, &value, err);
     }
     return found != STORE_FAILED;
@@ -111,15 +126,11 @@ static bool visit_rows(struct visitor *visitor, MDB_cursor *cursor,
 
 /* All rows of an event stand in the generation of its record or in later
  * ones: store_audit_carry sees to that. */
-bool store_each_audit(struct store *store, const struct store_entry *entry,
-                      bool (*visit)(void *ctx, const struct store_audit *),
-                      void *ctx, struct err *err)
+static bool read_story(struct store *store, const struct store_entry *entry,
+                       struct story *story, struct err *err)
 {
-    struct visitor visitor = {entry->origin, visit, ctx, false};
-
-    CHECK(store->txn != NULL && entry->seq != 0);
     for (uint32_t n = store_gen_of(store, entry->seq);
-         n <= store->state.last_gen && !visitor.ended; n++) {
+         n <= store->state.last_gen; n++) {
         MDB_cursor *cursor;
         bool ok;
         int rc =
@@ -128,13 +139,31 @@ bool store_each_audit(struct store *store, const struct store_entry *entry,
         if (rc != 0) {
             return store_db_fail(store, rc, "read audit", err);
         }
-        ok = visit_rows(&visitor, cursor, err);
+        ok = read_rows(story, cursor, err);
         mdb_cursor_close(cursor);
         if (!ok) {
             return false;
         }
     }
     return true;
+}
+
+bool store_each_audit(struct store *store, const struct store_entry *entry,
+                      bool (*visit)(void *ctx, const struct store_audit *),
+                      void *ctx, struct err *err)
+{
+    struct story story = {.origin = entry->origin};
+    bool ok;
+
+    CHECK(store->txn != NULL && entry->seq != 0);
+    ok = read_story(store, entry, &story, err);
+    for (size_t i = 0; ok && i < story.n; i++) {
+        if (!visit(ctx, &story.rows[i])) {
+            break;
+        }
+    }
+    free(story.rows);
+    return ok;
 }
 
 /* Moves the first row of the event; ABSENT when none is left. */

@@ -161,11 +161,96 @@ static bool is_empty(DIR *dir)
     return true;
 }
 
-static bool check_target(const char *target, struct err *err)
+/* "…/monday/" gives "…/monday", for the caller to free. */
+static char *trim_slashes(const char *path)
 {
-    DIR *dir = opendir(target);
+    struct slice name = slice_of(path);
+
+    while (name.len > 1 && name.data[name.len - 1] == '/') {
+        name.len--;
+    }
+    return mem_dup(name);
+}
+
+/* The link itself would be in the way, wherever it points to. */
+static bool check_no_link(const char *name, struct err *err)
+{
+    struct stat info;
+
+    return lstat(name, &info) != 0 || !S_ISLNK(info.st_mode) ||
+           err_set(err, ERR_USAGE,
+                   "it is a symbolic link: name the folder that it means");
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* From `above` up to the root, whatever names lead there. */
+static bool check_outside(const struct store *store, const char *above,
+                          struct err *err)
+{
+    struct stat own, here, last = {.st_ino = 0};
+    struct buf path = BUF_INIT;
+    bool ok = fstat(store->dir_fd, &own) == 0 || fail(err, "stat", store->path);
+
+    buf_add_str(&path, above);
+    while (ok) {
+        ok = stat(buf_cstr(&path), &here) == 0 ||
+             fail(err, "stat", buf_cstr(&path));
+        if (ok && is_same(&here, &own)) {
+            ok = err_set(err, ERR_USAGE, "it is inside of the store %s",
+                         store->path);
+        }
+        if (!ok || is_same(&here, &last)) {
+            break; /* the root is above itself */
+        }
+        last = here;
+        buf_add_str(&path, "/..");
+    }
+    buf_free(&path);
+    return ok;
+}
+
+static bool check_above(const struct store *store, const char *above,
+                        struct err *err)
+{
+    struct stat info;
+
+    if (stat(above, &info) == 0 && S_ISDIR(info.st_mode)) {
+        return check_outside(store, above, err);
+    }
+    return err_set(err, ERR_USAGE, "the folder %s is not there: make it first",
+                   above);
+}
+
+static bool check_place(const struct store *store, const char *target,
+                        struct err *err)
+{
+    char *name = trim_slashes(target), *slash = strrchr(name, '/');
+    bool ok = check_no_link(name, err);
+
+    if (ok && slash == NULL) {
+        ok = check_above(store, ".", err);
+    } else if (ok) {
+        slash[slash == name ? 1 : 0] = '\0';
+        ok = check_above(store, name, err);
+    }
+    free(name);
+    return ok;
+}
+
+static bool check_target(const struct store *store, const char *target,
+                         struct err *err)
+{
+    DIR *dir;
     bool empty;
 
+    if (!check_place(store, target, err)) {
+        return false;
+    }
+    dir = opendir(target);
     if (dir == NULL && errno == ENOTDIR) {
         return err_set(err, ERR_USAGE, "it is there already, and no folder");
     }
@@ -192,16 +277,12 @@ struct copy {
 static char *make_template(const char *target)
 {
     struct buf path = BUF_INIT;
-    struct slice name = slice_of(target);
-    char *made;
+    char *name = trim_slashes(target), *made;
 
-    while (name.len > 1 && name.data[name.len - 1] == '/') {
-        name.len--;
-    }
-    buf_add_slice(&path, name);
-    buf_add_str(&path, ".new-XXXXXX");
+    buf_printf(&path, "%s.new-XXXXXX", name);
     made = mem_dup(buf_slice(&path));
     buf_free(&path);
+    free(name);
     return made;
 }
 
@@ -460,7 +541,8 @@ bool store_backup(struct store *store, const struct store_backup_order *order,
     bool ok;
 
     *out = (struct store_backup){.made_wall_ms = wall_ms > 0 ? wall_ms : 1};
-    ok = check_target(order->target, err) && make_folder(&copy, err) &&
+    ok = store_load_may_copy(store, err) &&
+         check_target(store, order->target, err) && make_folder(&copy, err) &&
          make_copy(&copy, out, err);
     if (!ok && copy.to != NULL) {
         remove_folder(&copy);

@@ -2,6 +2,7 @@
 #include "store/store_internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "store/record_codec.h"
@@ -230,35 +231,62 @@ static struct store_key key_loading(void)
     return (struct store_key){.bytes = {'L'}, .len = 1};
 }
 
+/* Its payload is the name of the load. */
 bool store_load_read(struct store *store, struct err *err)
 {
     struct store_key key = key_loading();
-    struct slice payload;
-    enum store_found found = store_db_get_sealed(
-        store->txn, store->db.meta, key_slice(&key), &payload, err);
+    struct slice name;
 
-    store->state.loading = found == STORE_FOUND;
-    return found != STORE_FAILED || err_wrap(err, "meta row 'L'");
+    switch (store_db_get_sealed(store->txn, store->db.meta, key_slice(&key),
+                                &name, err)) {
+    case STORE_FAILED:
+        return err_wrap(err, "meta row 'L'");
+    case STORE_ABSENT:
+        return true;
+    case STORE_FOUND:
+        break;
+    }
+    store->state.loading = true;
+    store->open_load = mem_dup(name);
+    return true;
 }
 
 bool store_load_may_open(const struct store *store, struct err *err)
 {
     const struct store_options *options = &store->options;
 
-    return !store->state.loading || options->read_only || options->load ||
-           err_set(err, ERR_DATA,
+    if (store->open_load == NULL || options->read_only ||
+        (options->load != NULL &&
+         strcmp(options->load, store->open_load) == 0)) {
+        return true;
+    }
+    return err_set(err, ERR_DATA,
                    "a load into it did not end, and it may lack events that "
-                   "were handled: run `onced load` to its end");
+                   "were handled: run `onced load` of the same to its end, or "
+                   "remove the store and begin anew; it was the load of %s",
+                   store->open_load);
+}
+
+bool store_load_may_copy(const struct store *store, struct err *err)
+{
+    return !store->state.loading ||
+           err_set(err, ERR_DATA,
+                   "a load into it did not end: it is no whole store");
+}
+
+bool store_is_loading(const struct store *store)
+{
+    return store->state.loading;
 }
 
 bool store_set_loading(struct store *store, bool loading, struct err *err)
 {
     struct store_key key = key_loading();
 
-    CHECK(store->txn != NULL && !store->options.read_only);
+    CHECK(store->txn != NULL && store->options.load != NULL);
     store->state.loading = loading;
     return loading ? store_db_put_sealed(store, store->db.meta, key_slice(&key),
-                                         SLICE(""), err)
+                                         slice_of(store->options.load), err)
                    : store_db_delete(store, store->db.meta, key_slice(&key),
                                      err) != STORE_FAILED;
 }

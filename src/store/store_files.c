@@ -119,24 +119,41 @@ static bool may_lock(const struct store *store, struct err *err)
            err_set(err, ERR_DATA, "there is no store here");
 }
 
-bool store_files_lock(struct store *store, struct err *err)
+/* A reader makes none: it leaves nothing behind, and reads where it may not
+ * write. The folder is locked, too. */
+static bool open_lock(struct store *store, struct err *err)
+{
+    const int flags = O_CLOEXEC | O_NOFOLLOW;
+
+    if (store->options.read_only) {
+        store->lock_fd = openat(store->dir_fd, "LOCK", O_RDONLY | flags);
+        return store->lock_fd >= 0 || errno == ENOENT || errno == EACCES ||
+               fail(err, "open the LOCK of", store->path);
+    }
+    store->lock_fd =
+        openat(store->dir_fd, "LOCK", O_RDWR | O_CREAT | flags, 0600);
+    return store->lock_fd >= 0 || fail(err, "open the LOCK of", store->path);
+}
+
+static bool lock(const struct store *store, int fd, struct err *err)
 {
     int how = store->options.read_only ? LOCK_SH : LOCK_EX;
 
-    if (!open_directory(store, err) || !may_lock(store, err)) {
-        return false;
-    }
-    store->lock_fd = openat(store->dir_fd, "LOCK",
-                            O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (store->lock_fd < 0) {
-        return fail(err, "open the LOCK of", store->path);
-    }
-    if (flock(store->lock_fd, how | LOCK_NB) == 0) {
+    if (fd < 0 || flock(fd, how | LOCK_NB) == 0) {
         return true;
     }
-    return errno == EWOULDBLOCK
-               ? err_set(err, ERR_AGAIN, "it is in use by another process")
-               : fail(err, "lock", store->path);
+    if (errno == EWOULDBLOCK) {
+        return err_set(err, ERR_AGAIN, "it is in use by another process");
+    }
+    /* A file system that locks no folders: LOCK must do. */
+    return fd == store->dir_fd || fail(err, "lock", store->path);
+}
+
+bool store_files_lock(struct store *store, struct err *err)
+{
+    return open_directory(store, err) && may_lock(store, err) &&
+           open_lock(store, err) && lock(store, store->lock_fd, err) &&
+           lock(store, store->dir_fd, err);
 }
 
 /* Memory-mapped files and locks do not work, or not reliably, on these. */
@@ -217,7 +234,9 @@ static int open_env(struct store *store, MDB_env *env, const char *path)
     int rc;
 
     flags |= store->options.no_sync ? MDB_NOSYNC : 0;
-    flags |= store->options.read_only ? MDB_RDONLY : 0;
+    /* Nobody writes while we hold the lock, and then readers need no table,
+     * whose file they would leave behind. */
+    flags |= store->options.read_only ? MDB_RDONLY | MDB_NOLOCK : 0;
     map = map < 4 * (uint64_t)MIB ? 4 * (uint64_t)MIB : map;
     rc = mdb_env_set_mapsize(env, map);
     if (rc == 0) {
@@ -411,7 +430,8 @@ static bool write_empty(struct store *store, struct err *err)
     if (rc != 0) {
         return store_db_fail(store, rc, "create", err);
     }
-    if (!store_meta_write_format(store, err)) {
+    if (!store_meta_write_format(store, err) ||
+        (store->options.load != NULL && !store_set_loading(store, true, err))) {
         mdb_txn_abort(store->txn);
         store->txn = NULL;
         return false;

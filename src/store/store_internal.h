@@ -164,6 +164,7 @@ struct store {
     struct store_route routes[STORE_ROUTES_MAX];
     char *namespaces[STORE_NAMES_MAX];
     uint16_t n_routes, n_namespaces;
+    char *open_load; /* name of the load that had not ended; NULL: none */
 };
 
 static inline uint32_t slot_of(uint32_t number)
@@ -538,10 +539,12 @@ bool store_backup_may_open(const struct store *store,
 
 /* --- store_dump.c ------------------------------------------------------- */
 
-/* Whether a load has not ended; in the open transaction. */
+/* Which load has not ended; in the open transaction. */
 bool store_load_read(struct store *store, struct err *err) MUST_CHECK;
-/* Refuses a store into which a load did not end. */
+/* Refuse a store into which a load did not end: to all but that load, and to
+ * be backed up, which would pass it on as a whole one. */
 bool store_load_may_open(const struct store *store, struct err *err) MUST_CHECK;
+bool store_load_may_copy(const struct store *store, struct err *err) MUST_CHECK;
 
 /* --- store_pump.c ------------------------------------------------------- */
 

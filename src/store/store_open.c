@@ -188,6 +188,7 @@ static void free_memory(struct store *store)
     }
     store_journal_free(store);
     free(store->path);
+    free(store->open_load);
 }
 
 void store_close(struct store **at)

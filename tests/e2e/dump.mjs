@@ -26,6 +26,14 @@ const makeWorker = (name, more = routes) => {
   fs.mkdirSync(path.join(folder, name), { recursive: true });
   return new Worker(path.join(folder, name), { routes: more });
 };
+// With its configuration, and without a store.
+const makeBare = async (name, more) => {
+  const bare = makeWorker(name, more);
+  await bare.start();
+  await bare.stop();
+  fs.rmSync(path.join(folder, name, 'store'), { recursive: true });
+  return bare;
+};
 const lines = (text) => text.trimEnd().split('\n').map((line) => JSON.parse(line));
 const write = (name, all) => {
   const file = path.join(folder, name);
@@ -79,7 +87,7 @@ const file = path.join(folder, 'all.jsonl');
 assert.equal((await worker.command('dump', '-o', file)).code, 0);
 assert.equal(fs.statSync(file).mode & 0o777, 0o600);
 const again = await worker.command('dump', '-o', file);
-assert.equal(again.code, 74, 'an older dump is not overwritten');
+assert.equal(again.code, 64, 'an older dump is not overwritten');
 const shown = await worker.command('dump');
 assert.equal(shown.code, 0, shown.err);
 const all = lines(fs.readFileSync(file, 'utf8'));
@@ -137,7 +145,7 @@ assert.equal(dry.code, 0, dry.err);
 assert.equal(fs.existsSync(path.join(folder, 'second/store')), false);
 const unsettled = events.filter((event) => !settled(event));
 assert.deepEqual(unsettled.map(({ id }) => id).sort(), ['h-0', 'o2', 'o3', 'r-0', 's-0', 's-1']);
-assert.deepEqual(await load(second, file), { code: 0, err: '', loaded: 32, uncertain: 6, already_there: 0, conflicts: 0 });
+assert.deepEqual(await load(second, file), { code: 0, err: '', loaded: 32, uncertain: 6, already_there: 0, conflicts: 0, strays: 0 });
 const secondLines = lines((await second.command('dump')).out);
 assert.notEqual(secondLines[0].store, header.store);
 assert.deepEqual(secondLines[0].paused, ['still']);
@@ -167,10 +175,10 @@ await check(second);
 
 // --- a second time: it is there; and another one under an id: it stays ------------------------------------------------------
 
-assert.deepEqual(await load(second, file), { code: 0, err: '', loaded: 0, uncertain: 0, already_there: 32, conflicts: 0 });
+assert.deepEqual(await load(second, file), { code: 0, err: '', loaded: 0, uncertain: 0, already_there: 32, conflicts: 0, strays: 0 });
 const other = write('other.jsonl', [header, { ...find(events, 'ok-5'), attempts: 9 }, { ...find(events, 'ok-6'), id: 'new-1' }, { end: true, events: 2 }]);
 const conflict = await load(second, other);
-assert.deepEqual({ ...conflict, err: '' }, { code: 65, err: '', loaded: 1, uncertain: 0, already_there: 0, conflicts: 1 });
+assert.deepEqual({ ...conflict, err: '' }, { code: 65, err: '', loaded: 1, uncertain: 0, already_there: 0, conflicts: 1, strays: 0 });
 assert.match(conflict.err, /line 2: github ok-5 is in the store/);
 const kept = lines((await second.command('dump')).out);
 assert.equal(find(kept, 'ok-5').attempts, 1);
@@ -240,13 +248,30 @@ for (const { name, file: from, message, code } of [
   bad('headers', change({ request: { ...one.request, headers: [['a']] } }), /"headers"/),
   bad('base64', change({ request: { ...one.request, body_base64: '?', body: undefined } }), /"body_base64"/),
   bad('erased', change({ flags: ['erased'] }), /erased/),
-  bad('route', [header, { ...find(events, 'r-0'), route: 'unknown' }, { end: true, events: 1 }], /route "unknown".*not\s+configured.*retired/s, 78),
+  bad('nothing-to-run', [header, { ...find(events, 'r-0'), request: null }, { end: true, events: 1 }], /line 2: .*not settled.*request is not there/),
+  bad('nothing-to-replay', [header, { ...dead, request: null }, { end: true, events: 1 }], /line 2: .*dead letter.*request is not there/),
+  bad('last-attempt', [header, { ...find(events, 'r-0'), attempts: 2 ** 32 - 1 }, { end: true, events: 1 }], /"attempts" is over/),
+  bad('last-run', change({ run: 2 ** 32 - 1 }), /"run" is over/),
+  bad('name', change({ route: 'a b\n' }), /"route" is no name/),
+  bad('namespace', change({ namespace: 'x'.repeat(65) }), /"namespace" is no name/),
+  bad('paused', [{ ...header, paused: ['a/b'] }, { end: true, events: 0 }], /"paused"/),
+  bad('nul', change({ id: 'a\u0000b' }), /"id" has a control character/),
+  bad('line-end', change({ tenant: 'a\nb' }), /"tenant" has a control character/),
+  bad('route', [{ ...header, paused: ['still'] }, ...events.slice(0, 3), { ...find(events, 'r-0'), route: 'unknown' }, { end: true, events: 4 }],
+    /line 5: .*route "unknown".*not\s+configured.*retired/s, 78),
+  ...['store', 'at', 'route', 'paused', 'forgotten_until'].map((name) => {
+    const { [name]: gone, ...rest } = header;
+    return bad(`header-no-${name}`, [rest, { end: true, events: 0 }], new RegExp(`line 1: "${name}" is missing`));
+  }),
   ...Object.keys(one).filter((name) => !['origin', 'idempotency_key'].includes(name)).map((name) => bad(`no-${name}`, without(name), new RegExp(`"${name}" is missing`))),
 ]) {
-  const { code: ended, err, out } = await third.command('load', from);
-  assert.equal(ended, code, `${name}: ${err}`);
-  assert.match(err, message, name);
-  assert.equal(out, '');
+  for (const words of [['--dry-run'], []]) {
+    const { code: ended, err, out } = await third.command('load', from, ...words);
+    assert.equal(ended, code, `${name}: ${err}`);
+    assert.match(err, message, name);
+    assert.doesNotMatch(err, /loaded before that/, name);
+    assert.equal(out, '');
+  }
 }
 const emptyAgain = lines((await third.command('dump')).out);
 assert.deepEqual(emptyAgain.slice(1), lines(emptyStore).slice(1), 'nothing of a bad file is stored');
@@ -263,6 +288,19 @@ assert.match(cut.stderr, /truncated/);
 const refused = await third.command('run');
 assert.equal(refused.code, 65, 'half a memory is not run on');
 assert.match(refused.err, /load into it did not end/);
+assert.match(cut.stderr, /7 were loaded before that; the store waits/);
+const foreign = write('foreign.jsonl', [{ ...header, at: '2026-01-31T10:00:00Z' }, { end: true, events: 0 }]);
+for (const words of [[foreign], ['--seen', '/dev/null']]) {
+  const other = await third.command('load', ...words);
+  assert.equal(other.code, 65, 'no other load ends it');
+  assert.ok(other.err.includes(`the dump of store ${header.store}, written at ${header.at}`), other.err);
+}
+assert.equal((await third.command('run')).code, 65);
+const halfBackup = path.join(folder, 'half-backup');
+const unbacked = await third.command('backup', halfBackup);
+assert.equal(unbacked.code, 65, unbacked.err);
+assert.match(unbacked.err, /load into it did not end/);
+assert.equal(fs.existsSync(halfBackup), false);
 assert.equal((await third.command('verify-store')).code, 0);
 const rest = pipe(third, whole, '--json');
 assert.equal(rest.status, 0, rest.stderr);
@@ -273,6 +311,85 @@ await third.start();
 assert.equal((await third.settled('github')).succeeded, 23, 'r-0, too');
 await third.stop();
 await check(third);
+
+// --- a store that the load makes is marked from the first, or is not there ---------------------------------------------------------------
+
+const young = await makeBare('young');
+const none = pipe(young, `${JSON.stringify(one)}\n`);
+assert.equal(none.status, 65, none.stderr);
+assert.equal(fs.existsSync(path.join(folder, 'young/store/data.mdb')), false);
+const early = pipe(young, all.slice(0, 1).map((line) => JSON.stringify(line)).join('\n'));
+assert.equal(early.status, 65, early.stderr);
+assert.match(early.stderr, /0 were loaded before that; the store waits/);
+assert.equal((await young.command('run')).code, 65, 'an empty memory is not run on');
+fs.rmSync(path.join(folder, 'young/store'), { recursive: true });
+const killed = spawnSync(program, ['load', '-c', young.file, file], { env: { ...process.env, ONCED_KILL_AT: 'store-after-rename:1' } });
+if (killed.signal === 'SIGKILL') assert.equal((await young.command('run')).code, 65, 'nor after a kill right behind its birth');
+else assert.equal(killed.status, 0, 'built without marks');
+assert.equal((await load(young, file)).code, 0);
+
+// --- a key's order goes on, across the two stores ----------------------------------------------------------------------------------------
+
+handler.invocations.length = 0;
+await young.start();
+const behind = await young.post('/ordered', {}, '{"id":"o4","k":"key"}');
+assert.equal(behind.status, 202);
+assert.deepEqual((await young.event('ordered', 'o4')).flags ?? [], (await young.event('ordered', 'o3')).flags ?? []);
+assert.equal((await young.event('ordered', 'o4')).attempts, 0, 'behind the dead one that holds its key');
+assert.equal((await young.command('replay', 'ordered', 'bad-o1')).code, 0);
+await young.settled('ordered');
+assert.deepEqual(handler.invocations.filter(({ id }) => /^(bad-)?o\d$/.test(id)).map(({ id }) => id), ['bad-o1', 'o2', 'o3', 'o4']);
+await young.stop();
+await check(young);
+
+// --- a route whose namespace is another one here: told ------------------------------------------------------------------------------------
+
+const shared = await makeBare('shared', [{ ...routes[0], namespace: 'shared' }, ...routes.slice(1)]);
+for (const words of [['--dry-run'], []]) {
+  const stray = await shared.command('load', file, ...words);
+  assert.equal(stray.code, 65, stray.err);
+  assert.match(stray.err, /line 2: github ok-0 is of namespace "github", and here the route has "shared"/);
+  assert.match(stray.err, /of 24 no delivery will be known as a repeat/);
+}
+assert.equal((await shared.command('load', file, '--json')).out.includes('"strays":24'), true);
+
+const other_tenants = await makeBare('other-tenants', routes.map((route) => ({ ...route, tenant: route.name === 'held' ? 'header:X-Account' : undefined })));
+const strays = await load(other_tenants, file);
+assert.deepEqual([strays.code, strays.strays], [65, 3]);
+assert.match(strays.err, /tenants same has a tenant, and here the route has none/);
+assert.match(strays.err, /held h-0 has no tenant, and here the route has them/);
+const retired = await makeBare('retired', routes.map(({ name, namespace }) => ({ name, namespace: `of-${name}`, retired: true, on_uncertain: 'hold' })));
+assert.equal((await load(retired, file)).code, 0, 'it has no deliveries');
+
+// --- contents that are not kept any more are not in a dump ----------------------------------------------------------------------------------
+
+const short = await makeBare('short', [{ ...routes[0], keep: { envelope: '1ms', result: '1ms' } }, ...routes.slice(1)]);
+assert.equal((await load(short, file)).code, 0);
+const lean = lines((await short.command('dump')).out).slice(1, -1);
+assert.deepEqual([find(lean, 'ok-0').request, find(lean, 'ok-0').result], [null, null]);
+assert.deepEqual(find(lean, 'bad-0').request, dead.request, 'a dead letter is kept');
+assert.deepEqual(find(lean, 'same', 'Ä').request, find(events, 'same', 'Ä').request, 'so is what another route keeps');
+const unreadable = await makeBare('unreadable', [{ ...routes[0], keep: { envelope: '1d' } }, ...routes.slice(1)]);
+fs.writeFileSync(unreadable.file, fs.readFileSync(unreadable.file, 'utf8').replace('"1d"', '"long"'));
+fs.renameSync(path.join(folder, 'short/store'), path.join(folder, 'unreadable/store'));
+const long = await unreadable.command('dump');
+assert.equal(long.code, 78, long.err);
+assert.match(long.err, /routes\/0\/keep/);
+
+// --- no room ----------------------------------------------------------------------------------------------------------------------------------
+
+const full = spawnSync('sh', ['-c', `"${program}" dump -c "${young.file}" > /dev/full`], { encoding: 'utf8' });
+assert.equal(full.status, 74);
+assert.match(full.stderr, /No space left on device/);
+const narrow = await makeBare('narrow');
+const narrowText = JSON.parse(fs.readFileSync(narrow.file, 'utf8'));
+fs.writeFileSync(narrow.file, JSON.stringify({ ...narrowText, store: { ...narrowText.store, max_size: '16MiB' } }));
+const large = (id) => ({ ...one, id, request: { ...one.request, body: 'x'.repeat(1 << 20) } });
+const wide = write('wide.jsonl', [header, ...Array.from({ length: 40 }, (_, i) => large(`wide-${i}`)), { end: true, events: 40 }]);
+const tight = await narrow.command('load', wide);
+assert.equal(tight.code, 75, tight.err);
+assert.match(tight.err, /store\.max_size \(16MiB\)/);
+assert.match(tight.err, /the store waits for a load of the same/);
 
 // --- what is settled needs no route ---------------------------------------------------------------------------------------------------
 
@@ -303,10 +420,16 @@ await fifth.stop();
 const ids = Array.from({ length: 1000 }, (_, i) => `seen-${i}`);
 const list = path.join(folder, 'ids');
 fs.writeFileSync(list, `${ids.slice(0, 500).join('\n')}\n${ids.slice(500).map((id) => JSON.stringify({ route: 'github', id, at: '2026-01-31T10:00:00Z' })).join('\n')}\n`);
-assert.deepEqual(await load(fifth, list, '--seen', '--route', 'github'), { code: 0, err: '', loaded: 1000, uncertain: 0, already_there: 0, conflicts: 0 });
-assert.deepEqual(await load(fifth, list, '--seen', '--route', 'github'), { code: 0, err: '', loaded: 0, uncertain: 0, already_there: 1000, conflicts: 0 });
+assert.deepEqual(await load(fifth, list, '--seen', '--route', 'github'), { code: 0, err: '', loaded: 1000, uncertain: 0, already_there: 0, conflicts: 0, strays: 0 });
+assert.deepEqual(await load(fifth, list, '--seen', '--route', 'github'), { code: 0, err: '', loaded: 0, uncertain: 0, already_there: 1000, conflicts: 0, strays: 0 });
 const mixed = write('mixed', [{ route: 'tenants', id: 'a', tenant: 'Ä' }, { route: 'tenants', id: 'a', tenant: 'B' }]);
 assert.equal((await load(fifth, mixed, '--seen')).loaded, 2);
+// An editor's mark, and spaces, are no part of an id.
+const bom = path.join(folder, 'bom');
+fs.writeFileSync(bom, '\ufeffseen-0\r\n  seen-1\t\r\n');
+assert.deepEqual(await load(fifth, bom, '--seen', '--route', 'github'), { code: 0, err: '', loaded: 0, uncertain: 0, already_there: 2, conflicts: 0, strays: 0 });
+fs.writeFileSync(bom, `\ufeff${JSON.stringify(header)}\n{"end":true,"events":0}\n`);
+assert.equal((await load(fifth, bom)).code, 0);
 for (const [name, text, message] of [
   ['no-tenant', '{"route":"tenants","id":"a"}', /tenant/], ['a-tenant', '{"route":"github","id":"a","tenant":"x"}', /no tenants/],
   ['no-route', '{"id":"a"}', /names no route/], ['plain', 'just-an-id', /names no route/], ['unknown', '{"route":"x","id":"a"}', /"x"/],

@@ -26,7 +26,7 @@ const rerun = async (...words) => {
   assert.equal(code, 0, err);
   return JSON.parse(out);
 };
-const counts = (more) => ({ matched: 0, rerun: 0, skipped_run_before: 0, skipped_not_kept: 0, nothing_to_do: 0, refused: 0, no_room: 0, dry_run: false, more: false, ...more });
+const counts = (more) => ({ matched: 0, rerun: 0, skipped_run_before: 0, skipped_not_kept: 0, skipped_retired: 0, nothing_to_do: 0, refused: 0, no_room: 0, left: 0, cut_short: false, dry_run: false, more: false, ...more });
 
 // --- 100 successes, one refusal -----------------------------------------------------------------------------
 
@@ -89,8 +89,9 @@ assert.equal(handler.invocations.length, 201);
 const late = ['o-0', 'o-1', 'o-2', 'o-3'];
 for (const id of late) await send('/other', id);
 await worker.settled('other');
-assert.deepEqual(await rerun('--since', '1h', '--route', 'other', '--limit', '2', '--wait'), { ...counts({ matched: 4, rerun: 2 }), settled: { SUCCEEDED: 4 } });
+assert.deepEqual(await rerun('--since', '1h', '--route', 'other', '--limit', '2', '--wait'), { ...counts({ matched: 4, rerun: 2, left: 2 }), settled: { SUCCEEDED: 4 } });
 assert.deepEqual(late.map((id) => handler.of(id).length), [2, 2, 1, 1], 'the oldest go first');
+assert.match((await worker.command('rerun', '--since', '1h', '--route', 'other', '--again', '--limit', '3', '--dry-run')).out, /^4 matched, 3 would be rerun, .*, 1 left\n$/);
 assert.deepEqual(await rerun('--since', '1h', '--route', 'other', '--again', '--wait'), { ...counts({ matched: 4, rerun: 4 }), settled: { SUCCEEDED: 4 } });
 assert.deepEqual(late.map((id) => handler.of(id).length), [3, 3, 2, 2]);
 assert.equal((await worker.event('other', 'o-0')).run, 3);
@@ -144,6 +145,47 @@ for (const wrong of ['{}', '{"since":1}', '{"since":"1h","reason":"refused"}', '
 }
 assert.equal((await worker.admin('/v1/rerun')).status, 405);
 assert.equal(handler.of('e-1').length, 2);
+
+// --- the history stays in order: a repeat is told before the rerun, and after the success -----------------------------
+
+await send('/other', 'h-0');
+await worker.settled('other');
+assert.equal(await send('/other', 'h-0'), 200);
+await until('the repeat to be written', async () => (await worker.event('other', 'h-0')).deliveries === 2);
+await rerun('--since', '1h', '--route', 'other', '--wait');
+const times = (await worker.event('other', 'h-0')).history;
+assert.deepEqual(times.map(({ at }) => at), times.map(({ at }) => at).sort());
+
+// --- a worker that stops in the middle tells how far it came ---------------------------------------------------------
+
+const cut = ['r-0', 'r-1', 'r-2', 'r-3', 'r-4', 'r-5', 'r-6', 'r-7'];
+for (const id of cut) await send('/other', id);
+await worker.settled('other');
+const long = worker.command('rerun', '--since', '1h', '--route', 'other', '--rate', '1/s');
+await until('it to begin', () => handler.of('r-1').length === 2);
+assert.equal(await worker.stop(), 0);
+const told = await long;
+assert.equal(told.code, 75, told.out + told.err);
+assert.match(told.err, /stopped before .* give the order again/);
+const [, ran, left] = told.out.match(/^\d+ matched, (\d+) rerun, .*, (\d+) left\n$/) ?? assert.fail(told.out);
+assert.equal(Number(ran) + Number(left), cut.length);
+await worker.start();
+await worker.settled('other');
+assert.equal((await rerun('--since', '1h', '--route', 'other', '--wait')).rerun, Number(left));
+for (const id of cut) assert.equal(handler.of(id).length, 2, id);
+
+// --- nothing is left to wait on a route that runs nothing --------------------------------------------------------------
+
+assert.equal(await worker.stop(), 0);
+worker.config.routes[2] = { name: 'other', retired: true };
+await worker.start();
+const skipped = await rerun('--since', '1h', '--route', 'other', '--again');
+assert.ok(skipped.matched > 0);
+assert.deepEqual(skipped, counts({ matched: skipped.matched, skipped_retired: skipped.matched }));
+const unrun = await worker.command('rerun', 'other', 'o-3');
+assert.equal(unrun.code, 65, unrun.out);
+assert.match(unrun.out, /refused: the route is retired: .*; SUCCEEDED/);
+assert.equal((await worker.counts('other')).pending, 0);
 
 assert.equal(await worker.stop(), 0);
 const verified = await worker.command('verify-store');

@@ -31,6 +31,7 @@ static bool is_sound(const struct load_event *event)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static const struct engine_route route = {.name = "a", .namespace = "a"};
     struct dump_lines lines = {.number = 1};
     struct dump_read read;
     struct dump_header header;
@@ -42,7 +43,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     buf_reserve(&lines.text, 1); /* never NULL */
     line = dump_parse_line(&lines, &err);
     if (line != NULL) {
-        if (dump_read_event(line, &read, &err) && !is_sound(&read.event)) {
+        if (dump_read_event(line, &read, &err) &&
+            load_check_event(&read.event, &route, &err) &&
+            !is_sound(&read.event)) {
             abort();
         }
         dump_read_fini(&read);

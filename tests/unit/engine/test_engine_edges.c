@@ -45,6 +45,48 @@ Test(edges, a_rerun_without_an_envelope_is_refused)
     cr_assert_eq(state_of("e1"), RECORD_SUCCEEDED);
 }
 
+Test(edges, nothing_is_left_to_wait_on_a_retired_route)
+{
+    static const struct {
+        enum command_kind kind;
+        const char *id;
+        enum command_status status;
+        enum record_state state;
+    } orders[] = {
+        {COMMAND_RERUN, "done", COMMAND_REFUSED, RECORD_SUCCEEDED},
+        {COMMAND_REPLAY, "dead", COMMAND_REFUSED, RECORD_DEAD},
+        {COMMAND_RESOLVE_NOT_APPLIED, "dead", COMMAND_REFUSED, RECORD_DEAD},
+        {COMMAND_REPLAY, "doubt", COMMAND_REFUSED, RECORD_UNCERTAIN},
+        {COMMAND_RESOLVE_NOT_APPLIED, "doubt", COMMAND_REFUSED,
+         RECORD_UNCERTAIN},
+        {COMMAND_REPLAY, "wait", COMMAND_REFUSED, RECORD_PENDING},
+        {COMMAND_RESOLVE_APPLIED, "dead", COMMAND_DONE, RECORD_SUCCEEDED},
+        {COMMAND_RESOLVE_APPLIED, "doubt", COMMAND_DONE, RECORD_SUCCEEDED},
+        {COMMAND_DISCARD, "wait", COMMAND_DONE, RECORD_FAILED},
+    };
+
+    world.routes[0].policy.backoff_ms = 3600000;
+    world.routes[0].policy.max_backoff_ms = 3600000;
+    world_open(&world);
+    world_deliver(&world, 0, "done", "x");
+    world_end(&world, "done", END_STATUS, 200);
+    world_deliver(&world, 0, "dead", "x");
+    world_end(&world, "dead", END_STATUS, 404);
+    world_deliver(&world, 0, "doubt", "x");
+    world_end(&world, "doubt", END_STATUS, 500);
+    world_deliver(&world, 0, "wait", "x");
+    world_end(&world, "wait", END_STATUS, 429);
+    world_close(&world);
+    world.routes[0].retired = true;
+    world.routes[0].handler.ops = NULL;
+    world_open(&world);
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        cr_expect_eq(world_order(&world, orders[i].kind, 0, orders[i].id),
+                     orders[i].status, "order %zu", i);
+        cr_expect_eq(state_of(orders[i].id), orders[i].state, "order %zu", i);
+    }
+}
+
 Test(edges, a_held_key_is_free_for_the_event_that_holds_it)
 {
     struct sent *sent[2];

@@ -316,6 +316,45 @@ Test(engine_restore, a_paused_route_stays_paused)
     rig_end(&rig);
 }
 
+Test(engine_restore, nothing_is_due_on_a_retired_route)
+{
+    struct rig rig;
+
+    rig_begin(&rig);
+    deliver(&rig, 1, "b", 2);
+    back_up(&rig);
+    world_close(&rig.world);
+    rig.world.routes[1].retired = true;
+    rig.world.routes[1].handler.ops = NULL;
+    must_restore(&rig);
+    cr_expect_eq(rig.counts[1].uncertain, 2);
+    cr_expect_eq(rig.counts[1].held, 2);
+    cr_expect_eq(rig.counts[1].due, 0);
+    cr_expect_eq(look(&rig, "b", "b1").record.state, RECORD_DEAD);
+    rig_end(&rig);
+}
+
+Test(engine_restore, what_an_earlier_restore_held_is_not_counted_again)
+{
+    struct rig rig;
+
+    rig_begin(&rig);
+    deliver(&rig, 0, "a", 2);
+    back_up(&rig);
+    world_close(&rig.world);
+    must_restore(&rig);
+    cr_expect_eq(rig.counts[0].held, 2);
+    move_in(&rig);
+    world_pass(&rig.world, 1000);
+    deliver(&rig, 0, "more", 1);
+    back_up(&rig);
+    world_close(&rig.world);
+    must_restore(&rig);
+    cr_expect_eq(rig.counts[0].uncertain, 1);
+    cr_expect_eq(rig.counts[0].held, 1);
+    rig_end(&rig);
+}
+
 Test(engine_restore, a_second_restore_doubts_what_was_ordered_in_between)
 {
     struct rig rig;
@@ -450,6 +489,10 @@ Test(engine_restore, may_be_repeated_whichever_commit_it_died_at)
             if (died && !restore(&rig, WORLD_ROUTES)) {
                 cr_assert_eq(rig.err.kind, ERR_DATA, "%s", rig.err.text);
                 cr_assert_eq(after, 1);
+            } else if (died) { /* it reports what both have done */
+                cr_expect_eq(rig.counts[0].uncertain, EVENTS, "at %u", at);
+                cr_expect_eq(rig.counts[0].held, EVENTS, "at %u", at);
+                cr_expect_eq(rig.counts[1].due, EVENTS, "at %u", at);
             }
             expect_restored_once(&rig, EVENTS, at);
             cr_assert(store_verify(rig.backup, &report, &rig.err));

@@ -38,7 +38,7 @@ static void rig_begin(struct rig *rig)
         .path = path,
         .max_bytes = world->max_bytes,
         .retention_ms = INT64_MAX,
-        .load = true,
+        .load = "the dump of A",
         .no_sync = true,
         .clock = &world->clock,
     };
@@ -198,6 +198,73 @@ Test(load, what_is_settled_needs_no_route_that_is_configured)
     rig_fini(&rig);
 }
 
+/* --- what an engine could not work with -------------------------------------
+ */
+
+struct spoilt {
+    const char *what; /* part of the error */
+    enum record_state state;
+    uint32_t flags;
+    bool no_envelope;
+    uint32_t run, attempt;
+};
+
+static void expect_check(struct rig *rig, const struct spoilt *spoilt)
+{
+    struct load_event event = make_event("a", "x", spoilt->state);
+    struct buf envelope = make_envelope();
+    enum load_verdict verdict;
+    bool ok;
+
+    event.record.flags |= spoilt->flags;
+    event.record.run = spoilt->run == 0 ? 1 : spoilt->run;
+    if (spoilt->attempt != 0) {
+        event.record.attempt = spoilt->attempt;
+    }
+    event.has_envelope = !spoilt->no_envelope;
+    event.envelope = buf_slice(&envelope);
+    ok = load_check_event(&event, &rig->world.routes[0], &rig->err);
+    cr_expect_eq(ok, spoilt->what == NULL);
+    if (!ok) {
+        cr_expect_eq(rig->err.kind, ERR_DATA);
+        cr_expect_not_null(strstr(rig->err.text, spoilt->what), "%s: %s",
+                           spoilt->what, rig->err.text);
+    }
+    cr_expect_eq(load_event(rig->load, &event, &verdict, &rig->err), ok,
+                 "the load refuses what the check does");
+    buf_free(&envelope);
+}
+
+Test(load, what_an_engine_could_not_work_with_is_refused)
+{
+    static const struct spoilt all[] = {
+        {"not settled", RECORD_PENDING, 0, true, 0, 0},
+        {"not settled", RECORD_RUNNING, 0, true, 0, 0},
+        {"not settled", RECORD_UNCERTAIN, 0, true, 0, 0},
+        {"not settled", RECORD_UNCERTAIN, RECORD_ERASED, true, 0, 0},
+        {"erased", RECORD_PENDING, RECORD_ERASED, false, 0, 0},
+        {"erased", RECORD_SUCCEEDED, RECORD_ERASED, false, 0, 0},
+        {"dead letter", RECORD_DEAD, 0, true, 0, 0},
+        {"attempts", RECORD_UNCERTAIN, 0, false, 0, UINT32_MAX},
+        {"attempts", RECORD_DEAD, 0, false, 0, (1U << 30) + 1},
+        {"run", RECORD_SUCCEEDED, 0, false, UINT32_MAX, 0},
+        {"flag", RECORD_SUCCEEDED, RECORD_PROBING, false, 0, 0},
+        {NULL, RECORD_DEAD, RECORD_ERASED, true, 0, 0},
+        {NULL, RECORD_SUCCEEDED, 0, true, 1U << 30, 1U << 30},
+    };
+    struct rig rig;
+
+    rig_init(&rig);
+    rig_begin(&rig);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        expect_check(&rig, &all[i]);
+        rig_drop(&rig);
+        rig_begin(&rig);
+    }
+    rig_end(&rig);
+    rig_fini(&rig);
+}
+
 /* --- what is not
  * -------------------------------------------------------------- */
 
@@ -284,6 +351,37 @@ Test(load, the_order_of_a_key_is_kept)
     finish(&rig, "2");
     finish(&rig, "3");
     rig_fini(&rig);
+}
+
+/* What arrives at the copy stands in the line of what was loaded into it. */
+Test(load, an_ordering_key_is_the_same_in_every_store)
+{
+    struct world first, second;
+    struct sent *sent[3];
+    uint64_t keys[2];
+
+    world_init(&first);
+    world_init(&second);
+    second.routes[1].namespace = "a";
+    second.routes[0].namespace = "elsewhere";
+    world_open(&first);
+    world_open(&second);
+    sent[0] = world_send_keyed(&first, 0, "1", 77);
+    sent[1] = world_send_keyed(&second, 1, "1", 77);
+    sent[2] = world_send_keyed(&second, 0, "2", 77);
+    world_turn(&first);
+    world_turn(&second);
+    keys[0] = world_record(&first, 0, "1").order_key;
+    keys[1] = world_record(&second, 1, "1").order_key;
+    cr_expect_neq(keys[0], 0);
+    cr_expect_eq(keys[0], keys[1]);
+    cr_expect_neq(world_record(&second, 0, "2").order_key, keys[0],
+                  "another namespace");
+    for (size_t i = 0; i < 3; i++) {
+        sent_free(sent[i]);
+    }
+    world_fini(&first);
+    world_fini(&second);
 }
 
 /* The event that it waited for there is settled here, or is none. */

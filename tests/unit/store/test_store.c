@@ -198,11 +198,14 @@ Test(store, tells_the_history_oldest_first)
     strcpy(audit.actor, "ops");
     strcpy(audit.why, "");
     OK(&f, store_add_audit(f.store, &a, &audit, &f.err));
+    audit = (struct store_audit){.at_ms = 4, .move = MOVE_CRASHED};
+    OK(&f, store_add_audit(f.store, &a, &audit, &f.err));
     OK(&f, store_commit(f.store, &f.err));
     fixture_reopen(&f);
     OK(&f, store_begin(f.store, &f.err));
     OK(&f, store_each_audit(f.store, &a, note_audit, &seen, &f.err));
-    cr_assert_str_eq(seen.text, "uncertain:1::timeout replayed:1:ops: ");
+    cr_assert_str_eq(seen.text,
+                     "crashed:0:: uncertain:1::timeout replayed:1:ops: ");
     seen = (struct seen){"", 1, 0};
     OK(&f, store_each_audit(f.store, &a, note_audit, &seen, &f.err));
     cr_assert_eq(seen.n, 1, "false from visit ends it");

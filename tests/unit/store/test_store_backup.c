@@ -239,12 +239,35 @@ Test(store_backup, touches_nothing_where_something_is_in_the_way)
     (void)snprintf(rig.target, sizeof rig.target, "%s/monday/.keep", rig.above);
     expect_not_made(&rig, ERR_USAGE, "no folder");
     (void)snprintf(rig.target, sizeof rig.target, "%s/no/where", rig.above);
-    expect_not_made(&rig, ERR_IO, "No such file");
+    expect_not_made(&rig, ERR_USAGE, "/no is not there");
     cr_assert_eq(unlink(inside), 0);
     (void)snprintf(rig.target, sizeof rig.target, "%s/monday", rig.above);
     back_up(&rig);
     cr_expect_eq(names_in(rig.above), 1, "an empty folder is taken");
     expect_not_made(&rig, ERR_USAGE, "not empty");
+    rig_end(&rig);
+}
+
+Test(store_backup, is_not_made_where_it_could_not_be_put)
+{
+    struct rig rig;
+    char place[PATH_MAX + 16];
+
+    rig_begin(&rig);
+    (void)snprintf(place, sizeof place, "%s/there", rig.above);
+    cr_assert_eq(mkdir(place, 0700), 0);
+    cr_assert_eq(symlink(place, rig.target), 0);
+    expect_not_made(&rig, ERR_USAGE, "symbolic link");
+    (void)snprintf(rig.target, sizeof rig.target, "%s/monday/", rig.above);
+    expect_not_made(&rig, ERR_USAGE, "symbolic link");
+    (void)snprintf(place, sizeof place, "%s/sub", rig.f.dir);
+    cr_assert_eq(mkdir(place, 0700), 0);
+    (void)snprintf(rig.target, sizeof rig.target, "%s/copy", rig.f.dir);
+    expect_not_made(&rig, ERR_USAGE, "inside of the store");
+    (void)snprintf(rig.target, sizeof rig.target, "%s/sub/../sub/copy",
+                   rig.f.dir);
+    expect_not_made(&rig, ERR_USAGE, "inside of the store");
+    cr_expect_eq(names_in(place), 0);
     rig_end(&rig);
 }
 

@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 /* More than one portion of records that were moved. */
 enum { MANY = 40000, PER_GENERATION = 10000, COMMIT = 4000 };
@@ -198,6 +199,8 @@ Test(store_dump, what_another_store_forgot_stays_forgotten)
 /* --- the mark of a load ----------------------------------------------------
  */
 
+static const char dump[] = "the dump of A";
+
 static void set_loading(struct fixture *f, bool loading)
 {
     OK(f, store_begin(f->store, &f->err));
@@ -205,17 +208,37 @@ static void set_loading(struct fixture *f, bool loading)
     OK(f, store_commit(f->store, &f->err));
 }
 
-Test(store_dump, half_a_load_is_refused_to_all_but_the_next_one)
+static void expect_refused(struct fixture *f, const char *load)
+{
+    f->options.load = load;
+    cr_assert_not(store_open(&f->store, &f->options, &f->err));
+    cr_expect_eq(f->err.kind, ERR_DATA);
+    cr_expect_not_null(strstr(f->err.text, "onced load"), "%s", f->err.text);
+    cr_expect_not_null(strstr(f->err.text, dump), "%s", f->err.text);
+}
+
+static void open_for(struct fixture *f, const char *load)
+{
+    f->options.load = load;
+    fixture_open(f);
+}
+
+Test(store_dump, half_a_load_is_refused_to_all_but_the_same_one)
 {
     struct fixture f;
     struct store_report report;
 
-    fixture_begin(&f);
-    set_loading(&f, true);
+    fixture_prepare(&f);
+    open_for(&f, NULL);
     store_close(&f.store);
-    cr_assert_not(store_open(&f.store, &f.options, &f.err));
-    cr_expect_eq(f.err.kind, ERR_DATA);
-    cr_expect_not_null(strstr(f.err.text, "onced load"), "%s", f.err.text);
+    open_for(&f, dump);
+    cr_expect_not(store_is_loading(f.store), "it was there before");
+    set_loading(&f, true);
+    cr_expect(store_is_loading(f.store));
+    store_close(&f.store);
+    expect_refused(&f, NULL);
+    expect_refused(&f, "the dump of B");
+    expect_refused(&f, "");
 
     f.options.read_only = true;
     OK(&f, store_open(&f.store, &f.options, &f.err));
@@ -224,12 +247,43 @@ Test(store_dump, half_a_load_is_refused_to_all_but_the_next_one)
     cr_expect_eq(report.bad, 0, "%s", report.first_bad);
 
     f.options.read_only = false;
-    f.options.load = true;
-    fixture_open(&f);
+    open_for(&f, dump);
     set_loading(&f, false);
     set_loading(&f, false);
-    f.options.load = false;
-    fixture_reopen(&f);
+    store_close(&f.store);
+    open_for(&f, NULL);
+    fixture_end(&f);
+}
+
+/* A power cut right after it is made must not leave an empty memory. */
+Test(store_dump, a_store_that_a_load_makes_has_its_mark_from_the_first)
+{
+    struct fixture f;
+
+    fixture_prepare(&f);
+    open_for(&f, dump);
+    cr_expect(store_is_loading(f.store));
+    store_close(&f.store);
+    expect_refused(&f, NULL);
+    open_for(&f, dump);
+    fixture_end(&f);
+}
+
+/* What is restored of it would be taken for a whole one. */
+Test(store_dump, half_a_load_is_not_backed_up)
+{
+    struct fixture f;
+    char target[sizeof f.dir + 8];
+    const struct store_backup_order order = {.target = target};
+    struct store_backup made;
+
+    fixture_prepare(&f);
+    (void)snprintf(target, sizeof target, "%s.copy", f.dir);
+    open_for(&f, dump);
+    cr_assert_not(store_backup(f.store, &order, &made, &f.err));
+    cr_expect_eq(f.err.kind, ERR_DATA);
+    cr_expect_not_null(strstr(f.err.text, "did not end"), "%s", f.err.text);
+    cr_expect_neq(access(target, F_OK), 0);
     fixture_end(&f);
 }
 
@@ -238,9 +292,13 @@ Test(store_dump, an_aborted_mark_is_none)
     struct fixture f;
 
     fixture_begin(&f);
+    store_close(&f.store);
+    open_for(&f, dump);
     OK(&f, store_begin(f.store, &f.err));
     OK(&f, store_set_loading(f.store, true, &f.err));
     store_abort(f.store);
-    fixture_reopen(&f);
+    cr_expect_not(store_is_loading(f.store));
+    store_close(&f.store);
+    open_for(&f, NULL);
     fixture_end(&f);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <dirent.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tamper.h"
 
@@ -38,6 +40,79 @@ Test(store_open, two_readers_of_a_stopped_store_get_along)
     fixture_reopen(&f);
     OK(&f, store_open(&second, &f.options, &f.err));
     store_close(&second);
+    fixture_end(&f);
+}
+
+/* Also one that is made while the reader reads. */
+Test(store_open, a_reader_leaves_nothing_behind_and_keeps_writers_out)
+{
+    static const char *const names[] = {"LOCK", "lock.mdb"};
+    struct fixture f;
+    char path[PATH_MAX + 16];
+
+    fixture_begin(&f);
+    fixture_add_done(&f, "e1");
+    store_close(&f.store);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", f.dir, names[i]);
+        cr_assert_eq(unlink(path), 0, "%s", path);
+    }
+    f.options.read_only = true;
+    fixture_open(&f);
+    f.options.read_only = false;
+    expect_refused(&f, ERR_AGAIN, "in use");
+    (void)snprintf(path, sizeof path, "%s/LOCK", f.dir);
+    cr_assert_eq(unlink(path), 0, "the writer's");
+    store_close(&f.store);
+    f.options.read_only = true;
+    fixture_open(&f);
+    store_close(&f.store);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", f.dir, names[i]);
+        cr_expect_neq(access(path, F_OK), 0, "%s", path);
+    }
+    f.options.read_only = false;
+    fixture_open(&f);
+    fixture_end(&f);
+}
+
+Test(store_open, reads_what_it_may_not_write)
+{
+    static const uid_t nobody = 65534;
+    struct fixture f;
+    struct store_report report;
+    char path[PATH_MAX + 16];
+    pid_t child;
+    int status;
+
+    if (geteuid() != 0) {
+        cr_skip_test("only root becomes somebody else");
+    }
+    fixture_begin(&f);
+    fixture_add_done(&f, "e1");
+    store_close(&f.store);
+    (void)snprintf(path, sizeof path, "%s/data.mdb", f.dir);
+    cr_assert_eq(chmod(path, 0444), 0);
+    cr_assert_eq(chmod(f.dir, 0555), 0);
+    f.options.read_only = true;
+    f.options.create = false;
+    child = fork();
+    cr_assert_geq(child, 0);
+    if (child == 0) {
+        struct store *store;
+        bool ok = setuid(nobody) == 0 &&
+                  store_open(&store, &f.options, &f.err) &&
+                  store_verify(f.dir, &report, &f.err) && report.bad == 0 &&
+                  report.records == 1;
+
+        if (!ok) {
+            (void)fprintf(stderr, "%s\n", f.err.text);
+        }
+        _exit(ok ? 0 : 1);
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_expect_eq(status, 0);
+    cr_assert_eq(chmod(f.dir, 0700), 0);
     fixture_end(&f);
 }
 
