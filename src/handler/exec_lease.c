@@ -35,7 +35,8 @@ bool exec_leases_open(struct exec_leases *leases, const char *dir,
                       const char *route, uint32_t concurrency, struct err *err)
 {
     CHECK(concurrency > 0);
-    *leases = (struct exec_leases){.n_slots = 2 * concurrency};
+    leases->n_slots = 2 * concurrency;
+    atomic_init(&leases->next, 0);
     if (mkdir(dir, 0700) != 0 && errno != EEXIST) {
         return err_set(err, ERR_IO, "make %s: %s", dir, strerror(errno));
     }
@@ -127,8 +128,8 @@ bool exec_lease_take(struct exec_leases *leases, const struct attempt *attempt,
 
     for (uint32_t i = 0; i < leases->n_slots && is_busy && !taken; i++) {
         buf_clear(&path);
-        buf_printf(&path, "%s%u", leases->prefix, leases->next);
-        leases->next = (leases->next + 1) % leases->n_slots;
+        buf_printf(&path, "%s%u", leases->prefix,
+                   atomic_fetch_add(&leases->next, 1) % leases->n_slots);
         taken = take_slot(buf_cstr(&path), attempt, out);
         is_busy = taken || errno == EWOULDBLOCK;
     }

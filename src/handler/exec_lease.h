@@ -11,11 +11,12 @@
  * Content: "<identity in hex> <attempt> <end of its time>\n", behind it the
  * process id, which is its group's, once it runs; newlines up to the size.
  *
- * The handler's thread.
+ * Any thread of the handler's.
  */
 #ifndef ONCED_HANDLER_EXEC_LEASE_H
 #define ONCED_HANDLER_EXEC_LEASE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +28,8 @@
 
 struct exec_leases {
     char *prefix; /* `<dir>/<route>.`, absolute */
-    uint32_t n_slots, next;
+    uint32_t n_slots;
+    atomic_uint next; /* the slot to try first, by the remainder */
 };
 
 /* Makes the directory where it is missing. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One process of an exec handler, from its start to its end: the pipes to
- * it, its time limit, what it left. The handler's thread only.
+ * it, its time limit, what it left. The thread of its loop only.
  */
 #ifndef ONCED_HANDLER_EXEC_PROCESS_H
 #define ONCED_HANDLER_EXEC_PROCESS_H
@@ -37,9 +37,9 @@ enum exec_phase {
 };
 
 struct exec_process {
-    struct exec_process *next, *prev; /* the handler's */
+    struct exec_process *next, *prev; /* the loop's */
     struct attempt *attempt;
-    int epoll; /* the handler's */
+    int epoll; /* the loop's */
     pid_t pid; /* not reaped before the end, so the number stays its own */
     struct exec_watch in, out, err, exit;
     bool has_exited;

@@ -23,10 +23,11 @@ optimization (2 %). Left: a smaller memory of a connection, which would be as go
 largest head.`;
 
 const execLimit = `A place is free again when the result is durable, and the next program starts when its claim is: with so few
-places some of them wait for the disk while the processors idle (16 % of the time, against 9 % for spawning alone). Twice
-as many places hide it. The engine takes a tenth of the processors, mostly \`fdatasync\`; the lease of a program and its
-watching 0.1 ms each. Tried and kept: the ends of programs no longer wake the main thread (12 µs each). Starting programs
-ahead of their claim would be faster and is not done: after a crash nobody could tell whether they ran.`;
+places some of them wait for the disk while the processors idle (15 % of the time, against 9 % for spawning alone). Twice
+as many places hide it. The engine takes a seventh of the processors, mostly \`fdatasync\`; the lease of a program and its
+watching 0.1 ms each. Tried and kept: a thread for each processor that starts programs, as a start takes until the program
+is there (0.62 became 0.86 at 4 × cores); the ends of programs no longer wake the main thread (12 µs each). Starting
+programs ahead of their claim would be faster and is not done: after a crash nobody could tell whether they ran.`;
 
 export const wanted = [
   ...[[64, 0.27, 0.33], [256, 0.38, 0.45]].map(([n, least, aim]) => ({
