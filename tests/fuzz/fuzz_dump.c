@@ -7,6 +7,8 @@
 #include "app/dump_read.h"
 #include "core/envelope.h"
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 static bool is_sound(const struct load_event *event)
 {
     struct envelope envelope;
