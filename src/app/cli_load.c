@@ -46,8 +46,52 @@ static FILE *open_file(const char *path, struct err *err)
     return file;
 }
 
-/* A file is read to its end before anything is stored; what comes by a pipe
- * cannot be read twice. What there is to tell is told once. */
+static bool copy(FILE *from, FILE *to)
+{
+    char block[16 * 1024];
+    size_t n;
+
+    while ((n = fread(block, 1, sizeof block, from)) > 0) {
+        if (fwrite(block, 1, n, to) != n) {
+            return false;
+        }
+    }
+    return ferror(from) == 0 && fseeko(to, 0, SEEK_SET) == 0;
+}
+
+/* A list is read three times; what comes by a pipe is kept for that. */
+static FILE *keep_list(FILE *pipe, struct err *err)
+{
+    FILE *kept = tmpfile();
+
+    if (kept == NULL || !copy(pipe, kept)) {
+        (void)err_set(err, ERR_IO, "keep the list: %s", strerror(errno));
+        if (kept != NULL) {
+            (void)fclose(kept); /* nobody reads it */
+        }
+        return NULL;
+    }
+    return kept;
+}
+
+static FILE *open_input(const struct load_job *job, const char *path,
+                        struct err *err)
+{
+    FILE *file = open_file(path, err);
+    FILE *kept;
+
+    if (file == NULL || !job->seen || fseeko(file, 0, SEEK_SET) == 0) {
+        return file;
+    }
+    kept = keep_list(file, err);
+    if (file != stdin) {
+        (void)fclose(file); /* it was only read */
+    }
+    return kept;
+}
+
+/* A file is read to its end before anything is stored; a dump that comes by a
+ * pipe cannot be read twice. What there is to tell is told once. */
 static bool check(const struct load_job *job, FILE *file, bool only_that,
                   struct load_report *report, struct err *err)
 {
@@ -69,7 +113,7 @@ static bool load(const struct cli *cli, const struct load_job *job,
 {
     const char *path = cli->words[0];
     bool only_check = cli->values[CLI_DRY_RUN] != NULL;
-    FILE *file = open_file(path, err);
+    FILE *file = open_input(job, path, err);
     bool ok;
 
     if (file == NULL) {

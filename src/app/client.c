@@ -66,6 +66,12 @@ static bool call(CURL *curl, const struct client_request *request, long *status,
         return err_set(err, ERR_UNREACHABLE, "no worker listens on %s",
                        request->socket);
     }
+    if (code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR) {
+        return err_set(err, ERR_IO,
+                       "the worker on %s ended before it answered: what was "
+                       "ordered may be done in part; order it again",
+                       request->socket);
+    }
     if (code != CURLE_OK) {
         return err_set(err, ERR_IO, "%s: %s", request->socket,
                        curl_easy_strerror(code));

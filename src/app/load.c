@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "app/load.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "app/setup.h"
 #include "base/check.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "source/value.h"
 
@@ -259,24 +261,40 @@ static bool name_dump(struct loading *loading, struct err *err)
     return ok;
 }
 
+/* By all of its lines: a list has no line that tells how many it has, so that
+ * another might begin like it. The route of plain lines is part of it. */
 static bool name_list(struct loading *loading, struct err *err)
 {
-    struct load_seen seen;
-    json_t *line;
-    bool ok = read_seen(loading, &seen, &line, err);
+    const char *route = loading->job->route == NULL ? "" : loading->job->route;
+    uint8_t digest[SHA256_SIZE];
+    uint64_t n = 0;
+    enum dump_line found = DUMP_LINE;
 
-    if (ok) {
-        buf_printf(&loading->name,
-                   "the list of ids whose first is \"%.*s\" of route %s",
-                   (int)seen.id.len, seen.id.data,
-                   loading->routes[seen.route].name);
+    hash_sha256(slice_of(route), digest);
+    for (; found == DUMP_LINE; n++) {
+        const struct slice parts[] = {
+            {(const char *)digest, sizeof digest},
+            buf_slice(&loading->lines.text),
+        };
+
+        hash_sha256_parts(parts, sizeof parts / sizeof parts[0], digest);
+        found = dump_next_line(&loading->lines, err);
     }
-    if (ok && seen.tenant.len > 0) {
-        buf_printf(&loading->name, ", tenant \"%.*s\"", (int)seen.tenant.len,
-                   seen.tenant.data);
+    buf_printf(&loading->name, "the list of %llu ids, SHA-256 ",
+               (unsigned long long)n);
+    text_hex((struct slice){(const char *)digest, sizeof digest},
+             &loading->name);
+    return found == DUMP_LINES_END;
+}
+
+/* Back to the first line of the list. */
+static bool begin_list_again(struct loading *loading, struct err *err)
+{
+    if (fseeko(loading->lines.file, 0, SEEK_SET) != 0) {
+        return err_set(err, ERR_IO, "read it again: %s", strerror(errno));
     }
-    json_decref(line);
-    return ok;
+    loading->lines.number = 0;
+    return dump_next_line(&loading->lines, err) == DUMP_LINE;
 }
 
 static bool name_load(struct loading *loading, enum dump_line first,
@@ -286,8 +304,9 @@ static bool name_load(struct loading *loading, enum dump_line first,
         buf_add_str(&loading->name, "an empty list of ids");
         return true;
     }
-    return loading->job->seen ? name_list(loading, err)
-                              : name_dump(loading, err);
+    return loading->job->seen
+               ? name_list(loading, err) && begin_list_again(loading, err)
+               : name_dump(loading, err);
 }
 
 static bool open_store(struct loading *loading, struct err *err)

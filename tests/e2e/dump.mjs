@@ -422,6 +422,20 @@ const list = path.join(folder, 'ids');
 fs.writeFileSync(list, `${ids.slice(0, 500).join('\n')}\n${ids.slice(500).map((id) => JSON.stringify({ route: 'github', id, at: '2026-01-31T10:00:00Z' })).join('\n')}\n`);
 assert.deepEqual(await load(fifth, list, '--seen', '--route', 'github'), { code: 0, err: '', loaded: 1000, uncertain: 0, already_there: 0, conflicts: 0, strays: 0 });
 assert.deepEqual(await load(fifth, list, '--seen', '--route', 'github'), { code: 0, err: '', loaded: 0, uncertain: 0, already_there: 1000, conflicts: 0, strays: 0 });
+// Killed right behind the birth of its store; a shorter list that begins alike must not end it.
+const cutShort = await makeBare('cut-short');
+const cutLoad = spawnSync(program, ['load', '-c', cutShort.file, '--seen', '--route', 'github', list], { env: { ...process.env, ONCED_KILL_AT: 'store-after-rename:1' } });
+if (cutLoad.signal === 'SIGKILL') {
+  const shorter = pipe(cutShort, `${ids[0]}\n${ids[1]}\n`, '--seen', '--route', 'github');
+  assert.equal(shorter.status, 65, shorter.stderr);
+  assert.match(shorter.stderr, /the list of 1000 ids/);
+  assert.equal((await cutShort.command('run')).code, 65);
+} else assert.equal(cutLoad.status, 0, 'built without marks');
+const byPipe = pipe(cutShort, fs.readFileSync(list), '--seen', '--route', 'github', '--json');
+assert.equal(byPipe.status, 0, byPipe.stderr);
+const pipeCounts = JSON.parse(byPipe.stdout);
+assert.equal(pipeCounts.loaded + pipeCounts.already_there, 1000, 'the same list by a pipe');
+
 const mixed = write('mixed', [{ route: 'tenants', id: 'a', tenant: 'Ä' }, { route: 'tenants', id: 'a', tenant: 'B' }]);
 assert.equal((await load(fifth, mixed, '--seen')).loaded, 2);
 // An editor's mark, and spaces, are no part of an id.

@@ -85,9 +85,6 @@ Test(store_open, reads_what_it_may_not_write)
     pid_t child;
     int status;
 
-    if (geteuid() != 0) {
-        cr_skip_test("only root becomes somebody else");
-    }
     fixture_begin(&f);
     fixture_add_done(&f, "e1");
     store_close(&f.store);
@@ -100,7 +97,8 @@ Test(store_open, reads_what_it_may_not_write)
     cr_assert_geq(child, 0);
     if (child == 0) {
         struct store *store;
-        bool ok = setuid(nobody) == 0 &&
+        /* Modes do not hold root back. */
+        bool ok = (geteuid() != 0 || setuid(nobody) == 0) &&
                   store_open(&store, &f.options, &f.err) &&
                   store_verify(f.dir, &report, &f.err) && report.bad == 0 &&
                   report.records == 1;
