@@ -284,6 +284,24 @@ enum delivery_answer world_deliver(struct world *world, size_t route,
     return result;
 }
 
+const char *world_id(int n)
+{
+    static char name[16];
+
+    (void)snprintf(name, sizeof name, "e%d", n);
+    return name;
+}
+
+int world_number(const struct attempt *attempt)
+{
+    int n = 0;
+
+    for (size_t i = 1; i < attempt->id.len; i++) {
+        n = n * 10 + (attempt->id.data[i] - '0');
+    }
+    return n;
+}
+
 /* --- the handler's answers
  * --------------------------------------------------------- */
 

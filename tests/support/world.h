@@ -67,6 +67,10 @@ void sent_free(struct sent *sent);
 enum delivery_answer world_deliver(struct world *world, size_t route,
                                    const char *id, const char *body);
 
+/* Ids of tests that count: "e7", until the next call; and back again. */
+const char *world_id(int n);
+int world_number(const struct attempt *attempt);
+
 /* The attempt in flight for the id, or NULL. */
 struct attempt *world_attempt(struct world *world, const char *id);
 /* Ends it and turns. */

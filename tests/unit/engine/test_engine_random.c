@@ -27,30 +27,12 @@ static uint64_t key_of(int n)
     return n % 3 == 0 ? 0 : (uint64_t)(n % KEYS + 1);
 }
 
-static const char *name_of(int n)
-{
-    static char name[16];
-
-    (void)snprintf(name, sizeof name, "e%d", n);
-    return name;
-}
-
-static int number_of(const struct attempt *attempt)
-{
-    int n = 0;
-
-    for (size_t i = 1; i < attempt->id.len; i++) {
-        n = n * 10 + (attempt->id.data[i] - '0');
-    }
-    return n;
-}
-
 static void check_running(void)
 {
     for (size_t i = 0; i < world.n_running; i++) {
         for (size_t j = i + 1; j < world.n_running; j++) {
-            int a = number_of(world.running[i]);
-            int b = number_of(world.running[j]);
+            int a = world_number(world.running[i]);
+            int b = world_number(world.running[j]);
 
             if (strcmp(world.running[i]->route, world.running[j]->route) != 0) {
                 continue;
@@ -76,7 +58,7 @@ static void verify_store(uint64_t seed)
 
 static void end_one(size_t at, enum attempt_end end, int status)
 {
-    world_end(&world, name_of(number_of(world.running[at])), end, status);
+    world_end(&world, world_id(world_number(world.running[at])), end, status);
 }
 
 static void answer_one(void)
@@ -129,7 +111,7 @@ static void restart(uint64_t seed)
 
 static void send_one(size_t route, int n)
 {
-    struct sent *sent = world_send_keyed(&world, route, name_of(n), key_of(n));
+    struct sent *sent = world_send_keyed(&world, route, world_id(n), key_of(n));
 
     world_turn(&world);
     sent_free(sent);
@@ -146,7 +128,7 @@ static void take_step(uint64_t seed)
     } else if (what < 7) {
         answer_one();
     } else if (what < 9) {
-        order_one(route, name_of(n));
+        order_one(route, world_id(n));
     } else if (what < 11) {
         static const int64_t spans_ms[] = {5000, 120000, 600000, 3000000};
 
@@ -163,8 +145,8 @@ static void heal(void)
     for (size_t route = 0; route < WORLD_ROUTES; route++) {
         (void)world_order(&world, COMMAND_RESUME, route, "");
         for (int n = 0; n < IDS; n++) {
-            if (world_record(&world, route, name_of(n)).state == RECORD_DEAD) {
-                (void)world_order(&world, COMMAND_DISCARD, route, name_of(n));
+            if (world_record(&world, route, world_id(n)).state == RECORD_DEAD) {
+                (void)world_order(&world, COMMAND_DISCARD, route, world_id(n));
             }
         }
     }
@@ -181,12 +163,12 @@ static void expect_settled(uint64_t seed)
 {
     for (size_t route = 0; route < WORLD_ROUTES; route++) {
         for (int n = 0; n < IDS; n++) {
-            struct record record = world_record(&world, route, name_of(n));
+            struct record record = world_record(&world, route, world_id(n));
 
             cr_assert(record.state == RECORD_NONE ||
                           record.state >= RECORD_SUCCEEDED,
                       "seed %llu: %s of route %zu is stuck in %s, flags %x",
-                      (unsigned long long)seed, name_of(n), route,
+                      (unsigned long long)seed, world_id(n), route,
                       record_state_name(record.state), record.flags);
         }
     }

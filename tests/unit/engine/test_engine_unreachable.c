@@ -26,32 +26,14 @@ static unsigned n_tries;      /* attempts that found nobody */
 static int last_of_key[KEYS]; /* the event of each key that ran last */
 static unsigned handled[EVENTS];
 
-static const char *name_of(int n)
-{
-    static char name[16];
-
-    (void)snprintf(name, sizeof name, "e%d", n);
-    return name;
-}
-
-static int number_of(const struct attempt *attempt)
-{
-    int n = 0;
-
-    for (size_t i = 1; i < attempt->id.len; i++) {
-        n = n * 10 + (attempt->id.data[i] - '0');
-    }
-    return n;
-}
-
 static void send_all(void)
 {
     for (int n = 0; n < EVENTS; n++) {
         struct sent *sent =
-            world_send_keyed(&world, 0, name_of(n), (uint64_t)(n % KEYS + 1));
+            world_send_keyed(&world, 0, world_id(n), (uint64_t)(n % KEYS + 1));
 
         while (world.n_running > 0) {
-            world_end(&world, name_of(number_of(world.running[0])),
+            world_end(&world, world_id(world_number(world.running[0])),
                       END_UNREACHED, 0);
             n_tries++;
         }
@@ -70,8 +52,8 @@ static unsigned refuse_for_a_second(void)
     cr_assert_leq(world.n_running, 1, "one probe at a time");
     while (world.n_running > 0) {
         n_tries++;
-        world_end(&world, name_of(number_of(world.running[0])), END_UNREACHED,
-                  0);
+        world_end(&world, world_id(world_number(world.running[0])),
+                  END_UNREACHED, 0);
         cr_assert_leq(world.n_running, 1, "one probe at a time");
         cr_assert_leq(n_tries - before, 1, "a probe follows a probe at once");
     }
@@ -105,12 +87,12 @@ static void outage(void)
 
 static void answer(void)
 {
-    int n = number_of(world.running[0]);
+    int n = world_number(world.running[0]);
 
     cr_assert_lt(last_of_key[n % KEYS], n, "e%d ran before an older one", n);
     last_of_key[n % KEYS] = n;
     handled[n]++;
-    world_end(&world, name_of(n), END_STATUS, 200);
+    world_end(&world, world_id(n), END_STATUS, 200);
     cr_assert_leq(world.n_running, CONCURRENCY);
 }
 
@@ -124,7 +106,7 @@ static void cure(void)
         }
     }
     for (int n = 0; n < EVENTS; n++) {
-        struct record record = world_record(&world, 0, name_of(n));
+        struct record record = world_record(&world, 0, world_id(n));
 
         cr_assert_eq(handled[n], 1, "e%d ran %u times", n, handled[n]);
         cr_assert_eq(record.state, RECORD_SUCCEEDED, "e%d is %s", n,
@@ -154,13 +136,13 @@ Test(engine_unreachable, a_restart_does_not_storm_the_handler)
     world.routes[0].concurrency = 8;
     world_open(&world);
     for (int n = 0; n < 8; n++) {
-        sent[n] = world_send(&world, 0, name_of(n), "x");
+        sent[n] = world_send(&world, 0, world_id(n), "x");
     }
     world_turn(&world);
     cr_assert_eq(world.n_running, 8);
     while (world.n_running > 0) {
-        world_end(&world, name_of(number_of(world.running[0])), END_UNREACHED,
-                  0);
+        world_end(&world, world_id(world_number(world.running[0])),
+                  END_UNREACHED, 0);
     }
     for (int n = 0; n < 8; n++) {
         sent_free(sent[n]);
@@ -171,7 +153,8 @@ Test(engine_unreachable, a_restart_does_not_storm_the_handler)
     world_turn(&world);
     cr_assert_eq(world.n_running, 1, "%zu attempts after a restart",
                  world.n_running);
-    world_end(&world, name_of(number_of(world.running[0])), END_STATUS, 200);
+    world_end(&world, world_id(world_number(world.running[0])), END_STATUS,
+              200);
     cr_assert_eq(world.n_running, 7, "%zu attempts when it is back",
                  world.n_running);
     world_fini(&world);
