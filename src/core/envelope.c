@@ -13,13 +13,16 @@ enum {
 
 enum { BODY_OMITTED = 1U << 0 };
 
+/* Stands for the length of a header's value where that is null. */
+#define NULL_VALUE UINT32_MAX
+
 /* About what an envelope takes beside its long texts. */
 enum { FIXED_BYTES = 64 };
 
 /* A text is its length and its bytes. */
 static void add_text(struct buf *out, struct slice text)
 {
-    CHECK(text.len <= UINT32_MAX);
+    CHECK(text.len < NULL_VALUE);
     buf_add_be32(out, (uint32_t)text.len);
     buf_add_slice(out, text);
 }
@@ -31,8 +34,12 @@ static struct slice take_text(struct reader *reader)
 
 static bool take_header(struct reader *reader, struct header *out)
 {
+    uint32_t len;
+
     out->name = take_text(reader);
-    out->value = take_text(reader);
+    len = reader_be32(reader);
+    out->is_null = len == NULL_VALUE;
+    out->value = reader_take(reader, out->is_null ? 0 : len);
     return !reader->bad;
 }
 
@@ -75,6 +82,31 @@ size_t headers_count(const struct headers *headers, struct slice name)
     return n;
 }
 
+static bool has_part(struct slice text, struct slice part)
+{
+    for (size_t at = 0; at + part.len <= text.len; at++) {
+        if (slice_eq_nocase((struct slice){text.data + at, part.len}, part)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool header_is_credential(struct slice name)
+{
+    static const char *const parts[] = {
+        "authorization", "cookie",   "signature", "token",  "secret",
+        "hmac",          "password", "api-key",   "apikey", "-sig",
+    };
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (has_part(name, slice_of(parts[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 size_t headers_add_size(struct slice name, struct slice value)
 {
     return 2 * sizeof(uint32_t) + name.len + value.len;
@@ -84,6 +116,12 @@ void headers_add(struct buf *flat, struct slice name, struct slice value)
 {
     add_text(flat, name);
     add_text(flat, value);
+}
+
+void headers_add_null(struct buf *flat, struct slice name)
+{
+    add_text(flat, name);
+    buf_add_be32(flat, NULL_VALUE);
 }
 
 /* Walks the whole list, so that headers_next need not doubt it. */

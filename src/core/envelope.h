@@ -19,6 +19,8 @@
 
 struct header {
     struct slice name, value;
+    bool is_null; /* Kafka: no value, which is not an empty one; it reads as
+                     empty for who does not care */
 };
 
 /* An ordered list of headers in its flat form; repeats are kept. The open
@@ -39,11 +41,16 @@ bool headers_find(const struct headers *headers, struct slice name,
 /* How many headers of that name (case-insensitive) there are. */
 size_t headers_count(const struct headers *headers, struct slice name);
 
+/* Whether a header of that name carries a credential (Authorization, a cookie,
+ * a signature, a token): such are not shown, and do not go to others. */
+bool header_is_credential(struct slice name);
+
 /* How many bytes headers_add appends. */
 size_t headers_add_size(struct slice name, struct slice value);
 
 /* Appends one header to a flat list. */
 void headers_add(struct buf *flat, struct slice name, struct slice value);
+void headers_add_null(struct buf *flat, struct slice name);
 
 enum envelope_kind {
     ENVELOPE_HTTP = 1,
@@ -64,6 +71,8 @@ struct envelope {
     bool has_key;
     int32_t partition;
     int64_t offset, timestamp_ms;
+    uint32_t incarnation; /* how often the topic was seen re-created; part of
+                             the position, not of the flat form */
 };
 
 /* Appends the flat form. Each part is shorter than 4 GiB, and empty where its

@@ -8,8 +8,8 @@
 #include "core/step.h"
 
 enum {
-    FLAGS_OF_ALL = RECORD_ERASED | RECORD_RESTORED,
-    FLAGS_OF_OPEN = FLAGS_OF_ALL | RECORD_ORDERED,
+    FLAGS_OF_ALL = RECORD_ERASED | RECORD_RESTORED | RECORD_LEFT,
+    FLAGS_OF_OPEN = FLAGS_OF_ALL | RECORD_ORDERED | RECORD_PINS,
     FLAGS_OF_WAITING = FLAGS_OF_OPEN | RECORD_ORDER_WAIT | RECORD_PARKED,
     FLAGS_OF_SETTLED = FLAGS_OF_ALL | RECORD_DISPUTED,
 };
@@ -95,6 +95,25 @@ static const char *order_problem(const struct record *record)
     return NULL;
 }
 
+static const char *partition_problem(const struct record *record)
+{
+    bool pins = has(record, RECORD_PINS);
+    bool parked = has(record, RECORD_PARKED);
+
+    if (parked && !pins) {
+        return "it waits for a partition that it does not depend on";
+    }
+    if (!has(record, RECORD_LEFT) || record_is_settled(record)) {
+        return NULL;
+    }
+    if (!pins) {
+        return "nobody keeps it: neither this store nor a partition";
+    }
+    return parked || record->state == RECORD_RUNNING
+               ? NULL
+               : "it may run, and what arrived is not kept here";
+}
+
 static const char *known_problem(const struct record *record)
 {
     const char *problem = order_problem(record);
@@ -108,6 +127,7 @@ static const char *known_problem(const struct record *record)
     if (record->first_seen_ms > record->last_seen_ms) {
         return "it was last seen before it was first seen";
     }
+    problem = problem == NULL ? partition_problem(record) : problem;
     problem = problem == NULL ? due_problem(record) : problem;
     return problem == NULL ? doubt_problem(record) : problem;
 }
@@ -184,6 +204,17 @@ static void dispatch(struct step *step)
     UNREACHABLE("every state returns");
 }
 
+/* What only counts, or lengthens a lease, is no move of its own: the time of
+ * the last one stays. */
+static bool is_move(const struct decision *decision)
+{
+    bool repeat =
+        decision->move == MOVE_REPEATED || decision->move == MOVE_DRIFTED;
+
+    return decision->move != MOVE_HEARTBEAT &&
+           (!repeat || decision->also != MOVE_NONE);
+}
+
 /* What holds of every record in the state that it goes to. */
 static void arrange(const struct step *step)
 {
@@ -200,7 +231,7 @@ static void arrange(const struct step *step)
     if (step->next <= RECORD_SUCCEEDED) {
         record->reason = REASON_NONE;
     }
-    if (step->decision.move != MOVE_HEARTBEAT) {
+    if (is_move(&step->decision)) {
         record->changed_ms = step->now_ms;
     }
 }
@@ -213,6 +244,12 @@ static void check_step(const struct record *before, const struct record *after,
     CHECK(!(decision->changed && decision->counted));
     CHECK(!decision->start || after->state == RECORD_RUNNING);
     CHECK(!decision->probe || has(after, RECORD_PROBING));
+    /* Only the first attempt runs with what is not kept. */
+    CHECK(!(decision->start || decision->probe) || !has(after, RECORD_LEFT) ||
+          before->state == RECORD_NONE);
+    CHECK(decision->changed ||
+          !(decision->take_envelope || decision->keep_envelope));
+    CHECK(!decision->take_envelope || !has(after, RECORD_LEFT));
     /* The fence moves with a claim, and only then. */
     CHECK(after->attempt ==
           before->attempt + (decision->start || decision->probe ? 1 : 0));

@@ -7,7 +7,7 @@
  * is pure: no I/O, no clock, no allocation, no logging; what happened and the
  * time come in, what is to be done goes out, with the reason in words. The
  * engine calls it inside the write transaction, so that all races are settled
- * here. The moves and their guards are the table M1–M30 of docs/states.md;
+ * here. The moves and their guards are the table M1–M31 of docs/states.md;
  * tests/unit/core/test_record.c has a row for every state and input.
  *
  * Times are store time in milliseconds, and greater than 0. `attempt` is the
@@ -54,13 +54,20 @@ enum record_flag {
     RECORD_ERASED = 1U << 1,     /* the envelope is gone */
     RECORD_DISPUTED = 1U << 2,   /* later evidence contradicts the result */
     RECORD_RESTORED = 1U << 3,   /* was unsettled when a backup was restored */
-    RECORD_PARKED = 1U << 4,     /* its partition is elsewhere */
+    RECORD_PARKED = 1U << 4,     /* PINS, and its partition is elsewhere, or has
+                                    to bring it again */
     RECORD_ORDER_WAIT = 1U << 5, /* an earlier event of its key is open */
     RECORD_PROBING = 1U << 6,    /* UNCERTAIN, and a probe is under way */
     RECORD_ORDERED = 1U << 7,    /* holds its place in the order of its key:
                                     unsettled, or DEAD under after_dead hold */
+    RECORD_PINS = 1U << 8,       /* unsettled, and only a partition brought it:
+                                    no offset past it is committed, and the
+                                    partition's next owner gets it again */
+    RECORD_LEFT = 1U << 9,       /* what arrived is not kept here, the broker
+                                    has it: settled so, or PINS, and either in
+                                    its first attempt or PARKED */
 };
-enum { RECORD_FLAGS = 8 };
+enum { RECORD_FLAGS = 10 };
 
 /* A due time that never comes: something else wakes the event. */
 #define RECORD_NEVER INT64_MAX
@@ -169,9 +176,10 @@ enum input_kind {
     INPUT_WAKE,       /* due now: the breaker closed */
     INPUT_RESTORED,   /* a backup was restored (M26) */
     INPUT_PARK,       /* its partition was revoked (M27) */
-    INPUT_UNPARK,     /* its partition came back below it (M28) */
+    INPUT_UNPARK,     /* its partition came back at or below it (M28) */
     INPUT_MOVED,      /* its partition came back above it (M28) */
     INPUT_SUPERSEDED, /* a newer version settled first (M29) */
+    INPUT_GONE,       /* the broker has its message no more (M31) */
     INPUT_EVIDENCE,   /* a late answer of an attempt that lost the fence */
 };
 enum { INPUT_KINDS = INPUT_EVIDENCE + 1 };
@@ -183,12 +191,14 @@ struct input {
     uint32_t attempt; /* OUTCOME, HEARTBEAT, CRASHED, PROBED, EVIDENCE; also
                          of operators that saw one (0: did not look) */
     uint32_t random;  /* any value; spreads the backoff */
-    uint32_t epoch;   /* of this process, for claims */
+    uint32_t epoch;   /* of this process: DUE and ARRIVE */
     /* ARRIVE, UNUSABLE */
     uint16_t route;
     uint64_t order_key;
     bool order_blocked; /* an earlier event of its key is open */
     struct fingerprint fingerprint;
+    bool pins;      /* ARRIVE: from a partition, whose low-water it holds; else
+                       from a sender that is answered, and does not come back */
     bool may_start; /* a slot is free and nothing older is ready: claim it in
                        the same transaction (M2) */
     enum reason reason; /* UNUSABLE */
@@ -238,7 +248,7 @@ enum move {
     MOVE_PROBE,           /* M12 */
     MOVE_APPLIED,         /* M13 M18 */
     MOVE_NOT_APPLIED,     /* M14 */
-    MOVE_DEAD,            /* M15 M16 */
+    MOVE_DEAD,            /* M15 M16 M31 */
     MOVE_REPLAYED,        /* M17 M30 */
     MOVE_DISCARDED,       /* M19 */
     MOVE_REPEATED,        /* M22 */
@@ -249,7 +259,7 @@ enum move {
     MOVE_MOVED,           /* M28 */
     MOVE_SUPERSEDED,      /* M29 */
     MOVE_ORDER_FREE,
-    MOVE_WOKEN,
+    MOVE_WOKEN,    /* also M28 */
     MOVE_DRIFTED,  /* a repeat with other content */
     MOVE_RELEASED, /* M7, nothing applied: the key is free again */
     MOVE_SEEN,     /* handled elsewhere, before this store knew of it */
@@ -257,7 +267,8 @@ enum move {
 enum { MOVES = MOVE_SEEN + 1 };
 
 struct decision {
-    bool changed;       /* the record has to be written */
+    bool changed;       /* the record has to be written; a repeat may be the
+                           cause */
     bool counted;       /* only deliveries, last_seen or drifts moved: may ride
                            with the next commit */
     bool start;         /* dispatch attempt record->attempt after the commit */
@@ -265,7 +276,12 @@ struct decision {
     bool keep_result;   /* store the attempt's result; of what was resolved as
                            applied: the one that came with it, or none that can
                            be replayed (body_omitted) */
-    bool take_envelope; /* this delivery's envelope replaces the old (M25) */
+    bool take_envelope; /* store this delivery's envelope: of a new event that
+                           is not LEFT, in place of an old one (M25), or of
+                           one that was LEFT. Without it what is stored, or is
+                           not, stays so */
+    bool keep_envelope; /* store the envelope that the attempt was made with:
+                           it was LEFT, and is needed again, or looked at */
     enum answer_kind answer;
     enum verdict verdict;
     enum move move;

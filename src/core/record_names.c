@@ -60,10 +60,10 @@ static const char *const move_names[MOVES] = {
 
 /* By the number of the bit. */
 static const char *const flag_names[RECORD_FLAGS] = {
-    "released", "erased",     "disputed", "restored",
-    "parked",   "order-wait", "probing",  "ordered",
+    "released",   "erased",  "disputed", "restored", "parked",
+    "order-wait", "probing", "ordered",  "pins",     "left",
 };
-_Static_assert(RECORD_ORDERED == 1U << (RECORD_FLAGS - 1),
+_Static_assert(RECORD_LEFT == 1U << (RECORD_FLAGS - 1),
                "every flag has a name");
 
 static const char *const mode_names[FINGERPRINT_MODES] = {

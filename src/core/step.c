@@ -285,6 +285,32 @@ void step_doubt(struct step *step, enum move move, int64_t due_ms,
     UNREACHABLE("on_uncertain is one of three");
 }
 
+void step_await_broker(struct step *step, enum move move, const char *why)
+{
+    CHECK(step_has(step, RECORD_LEFT));
+    step_begin_doubt(step);
+    step_set(step, RECORD_PARKED);
+    step_set_due(step, step->now_ms);
+    step_to(step, RECORD_UNCERTAIN, move, why);
+}
+
+void step_unpark(struct step *step, const char *why)
+{
+    bool uncertain = step->record->state == RECORD_UNCERTAIN;
+    int64_t delay_ms = 0;
+
+    step_clear(step, RECORD_PARKED);
+    if (uncertain && step->policy->on_uncertain == ON_UNCERTAIN_HOLD) {
+        step_die(step, REASON_UNCERTAIN, "the route holds what is uncertain");
+        return;
+    }
+    if (uncertain && step->policy->on_uncertain == ON_UNCERTAIN_PROBE) {
+        delay_ms = step->policy->probe_interval_ms;
+    }
+    step_set_due(step, step_in(step, delay_ms));
+    step_to(step, step->record->state, MOVE_WOKEN, why);
+}
+
 bool step_may_run(struct step *step)
 {
     enum reason reason = step->record->reason;
@@ -306,6 +332,11 @@ bool step_may_replay(struct step *step)
     struct record *record = step->record;
 
     if (!step_may_run(step)) {
+        return false;
+    }
+    if (step_has(step, RECORD_LEFT)) {
+        step_refuse(step, VERDICT_REFUSED,
+                    "nothing to run until the broker delivers it again");
         return false;
     }
     if (step_has(step, RECORD_ERASED)) {

@@ -48,7 +48,8 @@ void step_ignore(struct step *step, const char *why);
 /* An operator's order that is not carried out. */
 void step_refuse(struct step *step, enum verdict verdict, const char *why);
 
-/* A delivery of a known event: counted, and answered by its state (M22). */
+/* A delivery of a known event: counted, and answered by its state (M22). What
+ * a partition brought may go on by it (M28). */
 void step_repeat(struct step *step);
 
 /* --- moves ---------------------------------------------------------------- */
@@ -68,12 +69,20 @@ void step_claim(struct step *step, const char *why);
 void step_due(struct step *step);
 
 /* UNCERTAIN, then as the route says: under `retry` due at `due_ms`, under
- * `hold` dead, under `probe` asked for after a while (M9 M10 M15 M26). */
+ * `hold` dead, under `probe` asked for after a while (M9 M10 M15 M26). Not
+ * for what was left with the broker. */
 void step_doubt(struct step *step, enum move move, int64_t due_ms,
                 const char *why);
 
 /* The doubt begins with the attempt, or wait, that ends now. */
 void step_begin_doubt(struct step *step);
+
+/* UNCERTAIN and parked, until the broker delivers again what was left with it
+ * (M10 M26). */
+void step_await_broker(struct step *step, enum move move, const char *why);
+
+/* Parked no more: due now, and what is UNCERTAIN as the route says (M28). */
+void step_unpark(struct step *step, const char *why);
 
 /* No probe could tell; the next one, or the end of them (M12 M15). */
 void step_probe_again(struct step *step, const char *why);

@@ -146,9 +146,8 @@ static void rejected(struct step *step)
     UNREACHABLE("on_error is one of three");
 }
 
-static void ended(struct step *step)
+static void judge(struct step *step)
 {
-    step->record->status = step->input->status;
     switch (step->input->outcome) {
     case OUTCOME_SUCCESS:
         step_succeed(step, MOVE_SUCCEEDED, "handled");
@@ -173,6 +172,30 @@ static void ended(struct step *step)
     UNREACHABLE("every outcome returns");
 }
 
+static void ended(struct step *step)
+{
+    step->record->status = step->input->status;
+    judge(step);
+    if (step_has(step, RECORD_LEFT) && step->next != RECORD_SUCCEEDED) {
+        step_clear(step, RECORD_LEFT);
+        step->decision.keep_envelope = true;
+    }
+}
+
+/* M26 */
+static void restore(struct step *step)
+{
+    step_set(step, RECORD_RESTORED);
+    if (step_has(step, RECORD_LEFT)) {
+        step_await_broker(step, MOVE_RESTORED,
+                          "from a backup: it may have run to its end, and "
+                          "waits for the broker to deliver it again");
+    } else {
+        step_doubt(step, MOVE_RESTORED, step->now_ms,
+                   "from a backup: it may have run to its end");
+    }
+}
+
 /* M10. The first crash is most likely not the event's fault. The time that
  * was lost by it does not count against the event. */
 static void crashed(struct step *step)
@@ -186,6 +209,12 @@ static void crashed(struct step *step)
         step_begin_doubt(step);
         step_to(step, RECORD_UNCERTAIN, MOVE_CRASHED, "cut short by a crash");
         step_die(step, REASON_POISON, "more than max_crashes crashes");
+        return;
+    }
+    if (step_has(step, RECORD_LEFT)) {
+        step_await_broker(step, MOVE_CRASHED,
+                          "cut short by a crash: it may have taken effect, and "
+                          "waits for the broker to deliver it again");
         return;
     }
     if (record->crashes > 1) {
@@ -236,10 +265,8 @@ void step_running(struct step *step)
     case INPUT_CRASHED:
         from_attempt(step);
         return;
-    case INPUT_RESTORED: /* M26 */
-        step_set(step, RECORD_RESTORED);
-        step_doubt(step, MOVE_RESTORED, step->now_ms,
-                   "from a backup: it may have run to its end");
+    case INPUT_RESTORED:
+        restore(step);
         return;
     case INPUT_REPLAY:
     case INPUT_RERUN:
@@ -258,6 +285,7 @@ void step_running(struct step *step)
     case INPUT_UNPARK:
     case INPUT_MOVED:
     case INPUT_SUPERSEDED:
+    case INPUT_GONE:
     case INPUT_EVIDENCE:
         step_ignore(step, "an attempt is under way");
         return;

@@ -48,6 +48,11 @@ static void evidence(struct step *step)
 /* M24 */
 static void rerun(struct step *step)
 {
+    if (step_has(step, RECORD_LEFT)) {
+        step_refuse(step, VERDICT_REFUSED,
+                    "nothing to run: what arrived was left with the broker");
+        return;
+    }
     if (step_has(step, RECORD_ERASED)) {
         step_refuse(step, VERDICT_REFUSED,
                     "nothing to run: what arrived is not kept");
@@ -93,6 +98,7 @@ void step_succeeded(struct step *step)
     case INPUT_UNPARK:
     case INPUT_MOVED:
     case INPUT_SUPERSEDED:
+    case INPUT_GONE:
         step_ignore(step, "it is settled");
         return;
     }
@@ -108,7 +114,7 @@ static void arrive_on_failed(struct step *step)
         return;
     }
     step_clear(step, RECORD_ERASED);
-    step->decision.take_envelope = true;
+    step_clear(step, RECORD_LEFT);
     step_accept(step);
 }
 
@@ -147,6 +153,7 @@ void step_failed(struct step *step)
     case INPUT_UNPARK:
     case INPUT_MOVED:
     case INPUT_SUPERSEDED:
+    case INPUT_GONE:
         step_ignore(step, "it is settled");
         return;
     }
@@ -228,6 +235,7 @@ void step_dead(struct step *step)
     case INPUT_UNPARK:
     case INPUT_MOVED:
     case INPUT_SUPERSEDED:
+    case INPUT_GONE:
         step_ignore(step, "it is settled");
         return;
     }

@@ -14,7 +14,9 @@ static void replay(struct step *step)
 {
     if (step_has(step, RECORD_PARKED)) {
         step_refuse(step, VERDICT_NOTHING_TO_DO,
-                    "its partition is with another worker");
+                    step_has(step, RECORD_LEFT)
+                        ? "it waits for the broker to deliver it again"
+                        : "its partition is with another worker");
         return;
     }
     if (step_has(step, RECORD_ORDER_WAIT)) {
@@ -60,8 +62,14 @@ static void wake(struct step *step)
 static void restore(struct step *step)
 {
     step_set(step, RECORD_RESTORED);
-    step_doubt(step, MOVE_RESTORED, step->now_ms,
-               "from a backup: it may have run since");
+    if (step_has(step, RECORD_LEFT)) {
+        step_await_broker(step, MOVE_RESTORED,
+                          "from a backup: it may have run since, and waits for "
+                          "the broker to deliver it again");
+    } else {
+        step_doubt(step, MOVE_RESTORED, step->now_ms,
+                   "from a backup: it may have run since");
+    }
 }
 
 /* M27 */
@@ -69,6 +77,10 @@ static void park(struct step *step)
 {
     if (step_has(step, RECORD_PARKED)) {
         step_ignore(step, "it is parked already");
+        return;
+    }
+    if (!step_has(step, RECORD_PINS)) {
+        step_ignore(step, "it does not depend on a partition");
         return;
     }
     step_clear(step, RECORD_PROBING);
@@ -83,11 +95,11 @@ static void unpark(struct step *step)
 {
     if (!step_has(step, RECORD_PARKED)) {
         step_ignore(step, "it is not parked");
-        return;
+    } else if (step_has(step, RECORD_LEFT)) {
+        step_ignore(step, "the broker has to deliver it again");
+    } else {
+        step_unpark(step, "its partition came back");
     }
-    step_clear(step, RECORD_PARKED);
-    step_set_due(step, step->now_ms);
-    step_to(step, step->record->state, MOVE_WOKEN, "its partition came back");
 }
 
 /* M28 */
@@ -99,6 +111,45 @@ static void moved(struct step *step)
     }
     step_drop(step, MOVE_MOVED, REASON_MOVED,
               "another worker settled it: its partition came back above it");
+}
+
+/* M31. What is kept here is ours from then on: no partition brings it. */
+static void gone(struct step *step)
+{
+    if (!step_has(step, RECORD_PINS)) {
+        step_ignore(step, "it does not depend on a partition");
+        return;
+    }
+    if (step_has(step, RECORD_LEFT)) {
+        step_clear(step, RECORD_LEFT);
+        step_set(step, RECORD_ERASED);
+        step_die(step, REASON_UNCERTAIN,
+                 "its message is no longer on the broker");
+        return;
+    }
+    step_clear(step, RECORD_PINS);
+    step->decision.changed = true;
+    step->decision.why =
+        "its message is no longer on the broker, and is kept here";
+    if (step_has(step, RECORD_PARKED)) {
+        step_unpark(step, step->decision.why);
+    }
+}
+
+static void by_partition(struct step *step)
+{
+    enum input_kind kind = step->input->kind;
+
+    if (kind == INPUT_PARK) {
+        park(step);
+    } else if (kind == INPUT_UNPARK) {
+        unpark(step);
+    } else if (kind == INPUT_MOVED) {
+        moved(step);
+    } else {
+        CHECK(kind == INPUT_GONE);
+        gone(step);
+    }
 }
 
 static void discard(struct step *step)
@@ -140,13 +191,10 @@ void step_pending(struct step *step)
         restore(step);
         return;
     case INPUT_PARK:
-        park(step);
-        return;
     case INPUT_UNPARK:
-        unpark(step);
-        return;
     case INPUT_MOVED:
-        moved(step);
+    case INPUT_GONE:
+        by_partition(step);
         return;
     case INPUT_SUPERSEDED: /* M29 */
         step_drop(step, MOVE_SUPERSEDED, REASON_SUPERSEDED,
@@ -179,7 +227,7 @@ static void not_applied(struct step *step, const char *why)
     step->record->doubt_since_ms = 0;
     step_set_due(step, step->now_ms);
     step_to(step, RECORD_PENDING, MOVE_NOT_APPLIED, why);
-    if (step_tries_are_spent(step)) {
+    if (!step_has(step, RECORD_PARKED) && step_tries_are_spent(step)) {
         step_die(step, REASON_EXHAUSTED,
                  "not applied, and max_attempts is "
                  "reached");
@@ -256,13 +304,10 @@ void step_uncertain(struct step *step)
         restore(step);
         return;
     case INPUT_PARK:
-        park(step);
-        return;
     case INPUT_UNPARK:
-        unpark(step);
-        return;
     case INPUT_MOVED:
-        moved(step);
+    case INPUT_GONE:
+        by_partition(step);
         return;
     case INPUT_SUPERSEDED:
         step_ignore(step, "it may have taken effect before the newer one");

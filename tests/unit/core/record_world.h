@@ -180,4 +180,58 @@ static inline void live_until(struct world *world, enum record_state state)
     world->policy.respond = respond;
 }
 
+/* --- what a partition brings ---------------------------------------------- */
+
+enum {
+    PINS = RECORD_PINS,
+    LEFT = RECORD_PINS | RECORD_LEFT,
+    PARKED = RECORD_PINS | RECORD_PARKED,
+    AWAITED = PARKED | RECORD_LEFT,
+};
+
+enum { RULES = 3 };
+static const enum on_uncertain all_rules[RULES] = {
+    ON_UNCERTAIN_RETRY, ON_UNCERTAIN_HOLD, ON_UNCERTAIN_PROBE};
+
+/* What comes in comes from a partition. */
+static inline struct world partition_world(enum on_uncertain on_uncertain)
+{
+    struct world world = world_of(RESPOND_ACCEPTED, on_uncertain);
+
+    world.input.pins = true;
+    world.input.fingerprint = (struct fingerprint){1, FINGERPRINT_RAW, {1}};
+    return world;
+}
+
+/* Its first attempt is under way, and the broker has the message. */
+static inline struct world left_world(enum on_uncertain on_uncertain)
+{
+    struct world world = partition_world(on_uncertain);
+
+    (void)arrive(&world);
+    return world;
+}
+
+/* A crash cut the first attempt short a second after it began, and an hour
+ * later the process is another. */
+static inline struct world awaited_world(enum on_uncertain on_uncertain)
+{
+    struct world world = left_world(on_uncertain);
+
+    world.now_ms += SECOND;
+    (void)crash(&world);
+    world.now_ms = START + HOUR;
+    world.input.epoch = 10;
+    return world;
+}
+
+/* It waits for a try, and the store has its envelope. */
+static inline struct world waiting_world(void)
+{
+    struct world world = left_world(ON_UNCERTAIN_RETRY);
+
+    (void)end(&world, OUTCOME_TRANSIENT);
+    return world;
+}
+
 #endif

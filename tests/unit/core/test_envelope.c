@@ -61,6 +61,33 @@ Test(headers, an_empty_list_has_none)
     cr_assert_not(headers_next(&headers, &at, &header));
 }
 
+Test(headers, a_null_value_is_not_an_empty_one)
+{
+    struct buf flat = BUF_INIT;
+    struct headers headers;
+    struct header header;
+    struct slice value = SLICE("old");
+    size_t at = 0;
+
+    headers_add_null(&flat, SLICE("n"));
+    headers_add(&flat, SLICE("e"), SLICE(""));
+    cr_assert(
+        slice_eq(buf_slice(&flat), (struct slice){"\0\0\0\1n\xff\xff\xff\xff"
+                                                  "\0\0\0\1e\0\0\0\0",
+                                                  18}));
+    headers = (struct headers){buf_slice(&flat), 2};
+    cr_assert(headers_next(&headers, &at, &header));
+    ASSERT_TEXT(header.name, "n");
+    cr_assert(header.is_null);
+    ASSERT_TEXT(header.value, "");
+    cr_assert(headers_next(&headers, &at, &header));
+    ASSERT_TEXT(header.name, "e");
+    cr_assert_not(header.is_null);
+    cr_assert(headers_find(&headers, SLICE("n"), &value));
+    ASSERT_TEXT(value, "");
+    buf_free(&flat);
+}
+
 static struct envelope http_envelope(struct slice headers)
 {
     return (struct envelope){

@@ -13,7 +13,8 @@ Test(arrival, a_new_event_with_a_free_slot_is_claimed_at_once)
 
     cr_expect_eq(decision.answer, ANSWER_ACCEPTED);
     cr_expect(decision.start);
-    cr_expect_not(decision.take_envelope);
+    cr_expect(decision.take_envelope);
+    cr_expect_eq(world.record.flags, 0);
     cr_expect_eq(world.record.state, RECORD_RUNNING);
     cr_expect_eq(world.record.route, 4);
     cr_expect_eq(world.record.run, 1);
@@ -320,35 +321,6 @@ Test(order, a_replayed_event_stands_behind_an_earlier_one)
     (void)order(&world, INPUT_REPLAY);
     cr_expect_eq(world.record.flags, RECORD_ORDERED);
     cr_expect_eq(world.record.due_ms, world.now_ms);
-}
-
-Test(partition, a_parked_event_waits_for_its_partition_and_its_key)
-{
-    struct world world = world_new();
-
-    world.input.order_key = 77;
-    world.input.order_blocked = true;
-    (void)arrive(&world);
-    (void)feed(&world, INPUT_PARK);
-    cr_expect_eq(world.record.due_ms, RECORD_NEVER);
-    (void)feed(&world, INPUT_ORDER_FREE);
-    cr_expect_eq(world.record.flags, RECORD_ORDERED | RECORD_PARKED);
-    cr_expect_eq(world.record.due_ms, RECORD_NEVER);
-    (void)feed(&world, INPUT_UNPARK);
-    cr_expect_eq(world.record.flags, RECORD_ORDERED);
-    cr_expect_eq(world.record.due_ms, START);
-}
-
-Test(partition, what_another_worker_settled_has_moved)
-{
-    struct world world = world_new();
-
-    live_until(&world, RECORD_UNCERTAIN);
-    (void)feed(&world, INPUT_PARK);
-    (void)feed(&world, INPUT_MOVED);
-    cr_expect_eq(world.record.state, RECORD_FAILED);
-    cr_expect_eq(world.record.reason, REASON_MOVED);
-    cr_expect_eq(world.record.flags, 0);
 }
 
 Test(waiting, a_wait_for_a_time_can_be_cut_short)

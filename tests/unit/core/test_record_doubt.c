@@ -191,8 +191,9 @@ Test(probe, one_under_way_is_given_up_when_the_event_is_parked_or_restored)
 {
     struct world world = probing_world();
 
+    world.record.flags |= RECORD_PINS;
     (void)feed(&world, INPUT_PARK);
-    cr_expect_eq(world.record.flags, RECORD_PARKED);
+    cr_expect_eq(world.record.flags, RECORD_PINS | RECORD_PARKED);
     cr_expect_not(probe_says(&world, PROBE_APPLIED).changed);
 
     world = probing_world();

@@ -38,6 +38,8 @@ Test(record_names, the_words_of_a_dump_do_not_change)
     cr_expect_str_eq(record_flag_name(RECORD_ORDER_WAIT), "order-wait");
     cr_expect_str_eq(record_flag_name(RECORD_PROBING), "probing");
     cr_expect_str_eq(record_flag_name(RECORD_ORDERED), "ordered");
+    cr_expect_str_eq(record_flag_name(RECORD_PINS), "pins");
+    cr_expect_str_eq(record_flag_name(RECORD_LEFT), "left");
     cr_expect_str_eq(fingerprint_mode_name(FINGERPRINT_NONE), "none");
     cr_expect_str_eq(fingerprint_mode_name(FINGERPRINT_RAW), "raw");
     cr_expect_str_eq(fingerprint_mode_name(FINGERPRINT_JSON), "json");
@@ -95,12 +97,16 @@ Test(record_names, a_record_that_is_well_has_no_problem)
 
         cr_expect_null(record_problem(&record), "%s", record_state_name(i));
         record_check(&record);
+        record.flags = RECORD_LEFT;
+        cr_expect_null(record_problem(&record), "%s", record_state_name(i));
     }
     for (enum record_state i = RECORD_PENDING; i <= RECORD_UNCERTAIN; i++) {
         struct record record = waiting(i);
 
         cr_expect_null(record_problem(&record), "%s", record_state_name(i));
         record_check(&record);
+        record.flags = RECORD_PINS;
+        cr_expect_null(record_problem(&record), "%s", record_state_name(i));
     }
 }
 
@@ -114,7 +120,10 @@ Test(record_names, each_broken_rule_is_a_problem)
         settled(RECORD_FAILED),    settled(RECORD_FAILED),
         waiting(RECORD_PENDING),   waiting(RECORD_PENDING),
         waiting(RECORD_RUNNING),   waiting(RECORD_UNCERTAIN),
-        waiting(RECORD_PENDING),
+        waiting(RECORD_PENDING),   waiting(RECORD_PENDING),
+        waiting(RECORD_RUNNING),   waiting(RECORD_UNCERTAIN),
+        settled(RECORD_DEAD),      settled(RECORD_FAILED),
+        waiting(RECORD_RUNNING),
     };
 
     broken[0].run = 0;
@@ -134,6 +143,13 @@ Test(record_names, each_broken_rule_is_a_problem)
     broken[13].doubt_since_ms = 0;
     broken[14].order_key = 7;
     broken[14].flags = RECORD_ORDER_WAIT; /* not in line */
+    broken[15].flags = RECORD_PARKED;     /* and pins nothing */
+    broken[15].due_ms = RECORD_NEVER;
+    broken[16].flags = RECORD_LEFT;               /* with whom? */
+    broken[17].flags = RECORD_PINS | RECORD_LEFT; /* not parked */
+    broken[18].flags = RECORD_PINS;
+    broken[19].flags = RECORD_PARKED;
+    broken[20].flags = RECORD_PINS | RECORD_PARKED;
     for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
         cr_expect_not_null(record_problem(&broken[i]), "%zu", i);
     }

@@ -12,6 +12,8 @@ struct life {
     struct world world;
     uint64_t seed; /* xorshift */
     uint32_t successes_of_run;
+    bool has_envelope; /* the store, of the event */
+    uint32_t awaited;  /* times that only the broker could help it on */
 };
 
 static uint32_t draw(struct life *life, uint32_t below)
@@ -53,6 +55,8 @@ static void draw_input(struct life *life)
         .order_key = draw(life, 2),
         .order_blocked = draw(life, 4) == 0,
         .fingerprint = {1, (uint8_t)draw(life, 2), {(uint8_t)draw(life, 2)}},
+        .pins = draw(life, 2) == 0,
+        .epoch = 1 + draw(life, 2),
         .may_start = draw(life, 2) == 0,
         .reason = draw(life, 2) == 0 ? REASON_TOO_OLD : REASON_DRIFT,
         .outcome = (enum outcome)draw(life, 6),
@@ -112,9 +116,59 @@ static void expect_told(const struct life *life, const struct record *before,
         cr_assert(may_leave_settled(before, life->world.input.kind));
     }
     cr_assert(before->state == RECORD_NONE || after->state != RECORD_NONE);
-    cr_assert(!decision->take_envelope || before->state == RECORD_FAILED);
     cr_assert(decision->changed || decision->counted ||
               record_is_same(before, after));
+}
+
+/* Every attempt but a first one that a partition brought, and every probe, is
+ * made with a stored envelope; and what is said to be kept is, until it is
+ * said to be erased. */
+static void expect_kept(struct life *life, const struct record *before,
+                        const struct decision *decision)
+{
+    const struct record *after = &life->world.record;
+    bool first = before->state == RECORD_NONE && life->world.input.pins;
+
+    life->has_envelope = life->has_envelope || decision->take_envelope ||
+                         decision->keep_envelope;
+    cr_assert(!decision->start || life->has_envelope || first);
+    cr_assert(!decision->probe || life->has_envelope);
+    cr_assert(after->state == RECORD_NONE || life->has_envelope ||
+              (after->flags & (RECORD_LEFT | RECORD_ERASED)) != 0);
+    cr_assert(!decision->keep_envelope || (before->flags & RECORD_LEFT) != 0);
+    cr_assert((after->flags & RECORD_LEFT) == 0 ||
+              (before->flags & RECORD_LEFT) != 0 || first);
+}
+
+/* What depends on a partition came from one, and is told to no sender; what is
+ * away runs nowhere, and comes back by the partition or by a delivery. */
+static void expect_partitioned(const struct life *life,
+                               const struct record *before,
+                               const struct decision *decision)
+{
+    const struct record *after = &life->world.record;
+    const struct input *input = &life->world.input;
+    bool accepted =
+        input->kind == INPUT_ARRIVE && decision->move != MOVE_DRIFTED;
+    bool was_parked = (before->flags & RECORD_PARKED) != 0;
+
+    if (accepted) {
+        cr_assert((after->flags & RECORD_PARKED) == 0);
+        cr_assert(input->pins || (after->flags & RECORD_PINS) == 0);
+    }
+    cr_assert((after->flags & RECORD_PINS) == 0 ||
+              (before->flags & RECORD_PINS) != 0 || input->pins);
+    cr_assert(!was_parked || !decision->start);
+    if (was_parked && (after->flags & RECORD_PARKED) == 0) {
+        cr_assert(record_is_settled(after) || input->kind == INPUT_ARRIVE ||
+                  input->kind == INPUT_UNPARK || input->kind == INPUT_GONE);
+        cr_assert(record_is_settled(after) || life->has_envelope ||
+                  decision->take_envelope);
+    }
+    if (input->kind == INPUT_GONE && decision->changed) {
+        cr_assert((before->flags & RECORD_PINS) != 0);
+        cr_assert((after->flags & (RECORD_PINS | RECORD_LEFT)) == 0);
+    }
 }
 
 static void live(struct life *life)
@@ -140,12 +194,17 @@ static void live(struct life *life)
         count_successes(life, &before);
         expect_fenced(life, &before, &decision);
         expect_told(life, &before, &decision);
+        expect_kept(life, &before, &decision);
+        expect_partitioned(life, &before, &decision);
+        if (!life->has_envelope && (before.flags & RECORD_PARKED) != 0) {
+            life->awaited++;
+        }
     }
 }
 
 Test(random, the_invariants_hold_over_any_life)
 {
-    uint32_t reached[RECORD_STATES] = {0};
+    uint32_t reached[RECORD_STATES] = {0}, awaited = 0;
 
     for (uint64_t seed = 1; seed <= LIVES; seed++) {
         struct life life = {.world = world_new(), .seed = seed << 32 | seed};
@@ -153,8 +212,10 @@ Test(random, the_invariants_hold_over_any_life)
         draw_policy(&life);
         live(&life);
         reached[life.world.record.state]++;
+        awaited += life.awaited;
     }
     for (int state = RECORD_PENDING; state <= RECORD_DEAD; state++) {
         cr_expect_gt(reached[state], 0, "no life ended in state %d", state);
     }
+    cr_expect_gt(awaited, 0);
 }

@@ -14,8 +14,8 @@ static size_t fill(const struct header_text *texts, struct header *out)
 {
     size_t n = 0;
     for (; n < HEADERS_MAX && texts[n].name != NULL; n++)
-        out[n] =
-            (struct header){slice_of(texts[n].name), slice_of(texts[n].value)};
+        out[n] = (struct header){.name = slice_of(texts[n].name),
+                                 .value = slice_of(texts[n].value)};
     return n;
 }
 
@@ -183,8 +183,9 @@ Test(http_vet, headers_of_one_hop_go_no_further)
         "te",
     };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        struct header headers[] = {{slice_of(names[i]), SLICE("x")},
-                                   {SLICE("Host"), SLICE("a")}};
+        struct header headers[] = {
+            {.name = slice_of(names[i]), .value = SLICE("x")},
+            {.name = SLICE("Host"), .value = SLICE("a")}};
         struct buf flat = BUF_INIT;
         uint32_t kept;
         http_vet_end_to_end(headers, 2, &flat, &kept);

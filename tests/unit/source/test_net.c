@@ -96,13 +96,13 @@ Test(net, peers_of_a_unix_socket_have_a_network_of_their_own)
 static struct net_address client(const char *peer, const char *const *forwarded)
 {
     struct network trusted[2];
-    struct header headers[4] = {{SLICE("Host"), SLICE("a")}};
+    struct header headers[4] = {{.name = SLICE("Host"), .value = SLICE("a")}};
     size_t n = 1;
     cr_assert(net_parse(SLICE("10.0.0.0/8"), &trusted[0]));
     cr_assert(net_parse(SLICE("::1"), &trusted[1]));
     for (; *forwarded != NULL; forwarded++)
-        headers[n++] =
-            (struct header){SLICE("x-forwarded-for"), slice_of(*forwarded)};
+        headers[n++] = (struct header){.name = SLICE("x-forwarded-for"),
+                                       .value = slice_of(*forwarded)};
     return net_client(trusted, 2, address(peer), headers, n);
 }
 
