@@ -80,9 +80,12 @@ static bool has_room(const struct queue *queue, size_t cost_bytes,
     if (class == QUEUE_RESERVED) {
         return queue->items < options->max_items + options->reserved_items;
     }
-    return !queue->closed && queue->items < options->max_items &&
-           queue->bytes <= options->max_bytes &&
-           cost_bytes <= options->max_bytes - queue->bytes;
+    if (queue->closed || queue->items >= options->max_items) {
+        return false;
+    }
+    return queue->items == 0 ||
+           (queue->bytes <= options->max_bytes &&
+            cost_bytes <= options->max_bytes - queue->bytes);
 }
 
 bool queue_push(struct queue *queue, struct queue_item *item,

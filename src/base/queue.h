@@ -25,7 +25,7 @@ enum queue_class {
 
 /* All items use the ordinary room, reserved ones what is on top as well. The
  * bytes of all items count, but keep out ordinary ones only; an ordinary item
- * over max_bytes never gets in. */
+ * over max_bytes gets in when nothing else is there, so that it does get in. */
 struct queue_options {
     size_t max_items; /* ordinary room */
     size_t max_bytes;

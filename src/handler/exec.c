@@ -13,13 +13,13 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mark.h"
+#include "base/thread.h"
 #include "handler/backlog.h"
 #include "handler/exec_command.h"
 #include "handler/exec_fd.h"
 #include "handler/exec_lease.h"
 #include "handler/exec_orphan.h"
 #include "handler/exec_process.h"
-#include "handler/thread.h"
 
 enum { EVENTS = 64, LOOPS_MAX = 4 };
 

@@ -11,10 +11,10 @@
 
 #include "base/check.h"
 #include "base/mark.h"
+#include "base/thread.h"
 #include "handler/backend.h"
 #include "handler/backlog.h"
 #include "handler/http_transfer.h"
-#include "handler/thread.h"
 
 enum { POLL_MS = 60 * 1000 }; /* libcurl's own timers cut it short */
 

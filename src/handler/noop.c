@@ -7,8 +7,8 @@
 #include <time.h>
 
 #include "base/check.h"
+#include "base/thread.h"
 #include "handler/backlog.h"
-#include "handler/thread.h"
 
 enum { NS_PER_MS = 1000 * 1000, NS_PER_S = 1000 * NS_PER_MS };
 

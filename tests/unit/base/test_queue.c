@@ -101,9 +101,18 @@ Test(queue, reserved_items_use_the_ordinary_room_first)
     cr_assert_not(push(6, 1, QUEUE_RESERVED));
 }
 
+Test(queue, an_item_over_all_bytes_gets_in_alone)
+{
+    cr_assert(push(0, 0, QUEUE_RESERVED));
+    cr_assert_not(push(1, 101, QUEUE_ORDINARY));
+    empty();
+    cr_assert(push(1, 101, QUEUE_ORDINARY));
+    cr_assert_not(push(2, 0, QUEUE_ORDINARY));
+    cr_assert(push(3, 1, QUEUE_RESERVED));
+}
+
 Test(queue, bytes_bound_ordinary_items_exactly)
 {
-    cr_assert_not(push(0, 101, QUEUE_ORDINARY));
     cr_assert(push(0, 60, QUEUE_ORDINARY));
     cr_assert_not(push(1, 41, QUEUE_ORDINARY));
     cr_assert_not(push(1, SIZE_MAX, QUEUE_ORDINARY));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads of handlers: they take no signal, so that those stay with the
+ * Threads of ours: they take no signal, so that those stay with the
  * thread that waits for them, and a write to a closed pipe is an error code.
  */
-#ifndef ONCED_HANDLER_THREAD_H
-#define ONCED_HANDLER_THREAD_H
+#ifndef ONCED_BASE_THREAD_H
+#define ONCED_BASE_THREAD_H
 
 #include <pthread.h>
 #include <stdbool.h>

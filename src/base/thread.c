@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "handler/thread.h"
+#include "base/thread.h"
 
 #include <signal.h>
 #include <string.h>
