@@ -5,8 +5,10 @@ say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
 
 build_packages="gcc cmake ninja-build pkg-config liblmdb-dev libcurl4-openssl-dev
-    libjansson-dev libmicrohttpd-dev libssl-dev libgnutls28-dev zlib1g-dev uthash-dev"
+    libjansson-dev libmicrohttpd-dev libssl-dev libgnutls28-dev zlib1g-dev uthash-dev
+    librdkafka-dev"
 test_packages="libcriterion-dev curl openssl procps"
+kafka_packages="openjdk-17-jre-headless kcat"
 check_packages="clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev llvm-14 git"
 
 # Installs the Debian packages that are missing; says nothing when none is.
