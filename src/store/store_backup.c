@@ -453,7 +453,7 @@ static bool finish_pages(struct copy *copy, struct store_backup *out,
     struct store *to = copy->to;
     int rc;
 
-    if (!open_copy(to, err) || !store_files_check_size(to, err) ||
+    if (!open_copy(to, err) || !store_size_check(to, err) ||
         !store_files_open_tables(to->env, 0, &to->db, err)) {
         return err_wrap(err, "the copy");
     }

@@ -382,32 +382,6 @@ bool store_files_open_tables(MDB_env *env, unsigned flags,
            end_tables(txn, open_tables(txn, flags, out), err);
 }
 
-/* A page past the end of a file that was cut would be a SIGBUS later. */
-bool store_files_check_size(struct store *store, struct err *err)
-{
-    MDB_envinfo info;
-    MDB_stat stat;
-    struct stat file;
-    int fd, rc = mdb_env_info(store->env, &info);
-
-    CHECK(rc == 0);
-    rc = mdb_env_stat(store->env, &stat);
-    CHECK(rc == 0);
-    rc = mdb_env_get_fd(store->env, &fd);
-    CHECK(rc == 0);
-    if (fstat(fd, &file) != 0) {
-        return fail(err, "stat", "data.mdb");
-    }
-    if ((uint64_t)file.st_size <
-        ((uint64_t)info.me_last_pgno + 1) * stat.ms_psize) {
-        return err_set(err, ERR_DATA,
-                       "data.mdb was cut short: %lld bytes, %llu pages in use",
-                       (long long)file.st_size,
-                       (unsigned long long)info.me_last_pgno + 1);
-    }
-    return true;
-}
-
 /* --- creation ----------------------------------------------------------- */
 
 static bool remove_new(struct store *store, struct err *err)

@@ -222,14 +222,19 @@ bool store_files_open_tables(MDB_env *env, unsigned flags,
 bool store_files_close_on_exec(MDB_env *env, struct err *err) MUST_CHECK;
 /* The folder that `path` stands in. */
 bool store_files_sync_parent(const char *path, struct err *err) MUST_CHECK;
-/* The file is as long as its pages say. */
-bool store_files_check_size(struct store *store, struct err *err) MUST_CHECK;
 /* Free on the disk, and how much of it is left alone. */
 uint64_t store_files_free_bytes(const struct store *store);
 uint64_t store_files_reserve_bytes(const struct store *store);
 /* Allocates the first `bytes` of data.mdb, holes and what lies behind its end
  * included; its size stays. */
 bool store_files_allocate(const struct store *store, uint64_t bytes);
+
+/* --- store_size.c ------------------------------------------------------- */
+
+/* The file has all pages that are in use. */
+bool store_size_check(struct store *store, struct err *err) MUST_CHECK;
+/* After a commit: it is as long as LMDB counts. */
+void store_size_keep(struct store *store);
 
 /* --- store_db.c: LMDB calls with our errors ----------------------------- */
 

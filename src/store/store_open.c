@@ -67,7 +67,7 @@ static bool open_files(struct store *store, struct err *err)
         return err_wrap(err, "create");
     }
     return store_files_open_env(store, store->path, &store->env, err) &&
-           store_files_check_size(store, err) && make_durable(store, err) &&
+           store_size_check(store, err) && make_durable(store, err) &&
            store_files_open_meta(store->env, &store->db.meta, err) &&
            read_format(store, err) && store_backup_may_open(store, err) &&
            store_load_may_open(store, err) &&

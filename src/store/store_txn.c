@@ -53,6 +53,7 @@ static bool commit(struct store *store, struct err *err)
         return false;
     }
     store_journal_keep(store);
+    store_size_keep(store);
     return true;
 }
 

@@ -225,6 +225,76 @@ Test(store_open, garbage_and_a_file_cut_short_are_refused)
     fixture_end(&f);
 }
 
+/* A long row that one transaction puts and takes out again. */
+static void take_and_give_back(const char *dir)
+{
+    static char bytes[40000];
+    struct tamper t;
+    char name[] = "~";
+    MDB_val key = {1, name};
+    MDB_val value = {sizeof bytes, bytes};
+
+    tamper_begin(&t, dir, "meta");
+    cr_assert_eq(mdb_put(t.txn, t.dbi, &key, &value, 0), 0);
+    cr_assert_eq(mdb_del(t.txn, t.dbi, &key, NULL), 0);
+    tamper_end(&t);
+}
+
+static uint64_t missing_bytes(const char *dir, const char *path)
+{
+    MDB_env *env;
+    MDB_envinfo info;
+    struct stat file;
+
+    cr_assert_eq(mdb_env_create(&env), 0);
+    cr_assert_eq(mdb_env_open(env, dir, MDB_RDONLY, 0600), 0);
+    cr_assert_eq(mdb_env_info(env, &info), 0);
+    mdb_env_close(env);
+    cr_assert_eq(stat(path, &file), 0);
+    return (info.me_last_pgno + 1) * 4096 - (uint64_t)file.st_size;
+}
+
+/* LMDB does not write pages that were never needed. */
+Test(store_open, a_file_that_lacks_only_free_pages_is_whole)
+{
+    struct fixture f;
+    struct store_report report;
+    char path[PATH_MAX + 16];
+
+    fixture_begin(&f);
+    fixture_add_done(&f, "a");
+    store_close(&f.store);
+    (void)snprintf(path, sizeof path, "%s/data.mdb", f.dir);
+    take_and_give_back(f.dir);
+    cr_assert_gt(missing_bytes(f.dir, path), 0);
+    cr_assert(store_open(&f.store, &f.options, &f.err), "%s", f.err.text);
+    cr_assert_eq(missing_bytes(f.dir, path), 0);
+    store_close(&f.store);
+    cr_assert(store_verify(f.dir, &report, &f.err), "%s", f.err.text);
+    cr_assert_eq(report.bad, 0, "%s", report.first_bad);
+    fixture_end(&f);
+}
+
+/* The same, and what is in use behind them. */
+Test(store_open, a_file_that_lacks_more_is_refused_as_it_is)
+{
+    struct fixture f;
+    char path[PATH_MAX + 16];
+    struct stat before, after;
+
+    fixture_begin(&f);
+    fixture_add_done(&f, "a");
+    store_close(&f.store);
+    (void)snprintf(path, sizeof path, "%s/data.mdb", f.dir);
+    take_and_give_back(f.dir);
+    cr_assert_eq(stat(path, &before), 0);
+    cr_assert_eq(truncate(path, before.st_size / 8192 * 4096), 0);
+    expect_refused(&f, ERR_DATA, "cut short");
+    cr_assert_eq(stat(path, &after), 0);
+    cr_assert_eq(after.st_size, before.st_size / 8192 * 4096);
+    fixture_end(&f);
+}
+
 /* LMDB would take it for a new one and answer that nothing was ever seen. */
 Test(store_open, an_empty_file_is_refused_and_left_alone)
 {
