@@ -15,8 +15,12 @@ enum {
     LAYOUT_ORDER_KEY = 2,
     LAYOUT_ORIGIN = 4,
     LAYOUT_FAR = 8,
-    LAYOUT_ALL = LAYOUT_WIDE | LAYOUT_ORDER_KEY | LAYOUT_ORIGIN | LAYOUT_FAR
+    LAYOUT_POSITION = 16,
+    LAYOUT_ALL = LAYOUT_WIDE | LAYOUT_ORDER_KEY | LAYOUT_ORIGIN | LAYOUT_FAR |
+                 LAYOUT_POSITION
 };
+
+enum { POSITION_SIZE = 2 + 4 + 8 };
 
 enum { COUNTERS = 8, NARROW_MAX = 255 };
 enum { TIMES = 5, NEAR_SIZE = 4 };
@@ -254,6 +258,7 @@ static unsigned layout_of(const struct record_row *row, uint64_t seq)
     layout |= row->record.order_key != 0 ? LAYOUT_ORDER_KEY : 0;
     layout |= row->origin != seq ? LAYOUT_ORIGIN : 0;
     layout |= are_near(&row->record) ? 0 : LAYOUT_FAR;
+    layout |= row->position.stream != 0 ? LAYOUT_POSITION : 0;
     return layout;
 }
 
@@ -275,6 +280,16 @@ static void put_record(struct writer *writer, const struct record *record,
     put_counters(writer, record);
 }
 
+static void put_position(struct writer *writer,
+                         const struct store_position *position)
+{
+    CHECK(position->partition >= 0 && position->offset >= 0);
+    put_be16(writer, position->stream);
+    put_be32(writer, (uint32_t)position->partition);
+    bytes_put_be64(writer->at, (uint64_t)position->offset);
+    writer->at += 8;
+}
+
 size_t record_codec_encode(const struct record_row *row, uint64_t seq,
                            uint8_t out[RECORD_CODEC_MAX])
 {
@@ -293,6 +308,9 @@ size_t record_codec_encode(const struct record_row *row, uint64_t seq,
     }
     if (layout & LAYOUT_ORIGIN) {
         put_be48(&writer, row->origin);
+    }
+    if (layout & LAYOUT_POSITION) {
+        put_position(&writer, &row->position);
     }
     put_be16(&writer, row->namespace);
     put_bytes(&writer, row->identity.hash, sizeof row->identity.hash);
@@ -347,6 +365,28 @@ static bool get_counters(struct reader *reader, bool wide,
     return !reader->bad && are_wide(counters) == wide;
 }
 
+/* False where it says what no position can be. */
+static bool get_position(struct reader *reader, unsigned layout,
+                         struct store_position *out)
+{
+    uint32_t partition;
+    uint64_t offset;
+
+    *out = (struct store_position){0, 0, 0};
+    if ((layout & LAYOUT_POSITION) == 0) {
+        return true;
+    }
+    out->stream = reader_be16(reader);
+    partition = reader_be32(reader);
+    offset = reader_be64(reader);
+    if (partition > INT32_MAX || offset > INT64_MAX) {
+        return false;
+    }
+    out->partition = (int32_t)partition;
+    out->offset = (int64_t)offset;
+    return true;
+}
+
 static bool get_names(struct reader *reader, struct record_row *out)
 {
     struct slice hash;
@@ -385,7 +425,8 @@ bool record_codec_decode(struct slice bytes, uint64_t seq,
     out->record.order_key =
         layout & LAYOUT_ORDER_KEY ? reader_be64(&reader) : 0;
     out->origin = layout & LAYOUT_ORIGIN ? get_be48(&reader) : seq;
-    return get_names(&reader, out) && layout == layout_of(out, seq);
+    return get_position(&reader, layout, &out->position) &&
+           get_names(&reader, out) && layout == layout_of(out, seq);
 }
 
 /* Where the identity stands in a row of that layout. */
@@ -396,6 +437,7 @@ static size_t identity_offset(unsigned layout)
     at += layout & LAYOUT_WIDE ? COUNTERS * 4 : COUNTERS;
     at += layout & LAYOUT_ORDER_KEY ? 8 : 0;
     at += layout & LAYOUT_ORIGIN ? 6 : 0;
+    at += layout & LAYOUT_POSITION ? POSITION_SIZE : 0;
     at += layout & LAYOUT_FAR ? TIMES * (TIME_SIZE - NEAR_SIZE) : 0;
     return at;
 }

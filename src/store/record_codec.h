@@ -26,12 +26,13 @@ struct record_row {
     uint16_t namespace;
     struct slice tenant, id;
     struct record record;
+    struct store_position position; /* stream 0: it has none */
 };
 
 enum {
     RECORD_CODEC_FIXED = 49 + FINGERPRINT_SIZE + 16,
-    RECORD_CODEC_MAX =
-        RECORD_CODEC_FIXED + 32 + 8 + 6 + 10 + STORE_TENANT_MAX + STORE_ID_MAX
+    RECORD_CODEC_MAX = RECORD_CODEC_FIXED + 32 + 8 + 6 + 10 + 14 +
+                       STORE_TENANT_MAX + STORE_ID_MAX
 };
 
 /* Returns how many bytes of `out` it used. */

@@ -84,6 +84,13 @@ bool store_namespace_number(struct store *store, const char *name,
  * name lives as long as the store. */
 const char *store_route_name(const struct store *store, uint16_t number);
 
+/* Likewise of a stream: a topic as one group of one cluster reads it. Numbers
+ * begin with 1. The first one raises the format of the store: a program that
+ * knows of no streams opens it no more. */
+bool store_stream_number(struct store *store, const char *name,
+                         uint16_t *number, struct err *err) MUST_CHECK;
+const char *store_stream_name(const struct store *store, uint16_t number);
+
 /* Likewise of a namespace. */
 const char *store_namespace_name(const struct store *store, uint16_t number);
 
@@ -120,14 +127,24 @@ bool store_is_full(struct store *store);
 
 /* --- records; inside the transaction ------------------------------------ */
 
+/* Of a message; stream 0: of none. */
+struct store_position {
+    uint16_t stream; /* number */
+    int32_t partition;
+    int64_t offset;
+};
+
 struct store_entry {
     struct identity identity;
     uint64_t seq;    /* where it stands; 0: not stored yet */
     uint64_t origin; /* its first sequence; names its audit, never changes */
     uint64_t expired_seq; /* the store's: a forgotten record that a new one
                              under this identity replaces; 0: none */
+    int64_t expired_ms;   /* when that one was settled */
     struct record record; /* change it, then store_put */
     struct record stored; /* as the store has it; state NONE when new */
+    struct store_position position; /* of the message that it came with; goes
+                                       with the record */
     uint16_t namespace;
     uint8_t tenant_len, id_len;
     char tenant[STORE_TENANT_MAX];
@@ -235,6 +252,52 @@ uint32_t store_dead_holders(const struct store *store, uint16_t route);
 enum store_found store_drop_oldest_dead(struct store *store, uint16_t route,
                                         uint64_t keep_seq,
                                         struct err *err) MUST_CHECK;
+
+/* --- partitions; inside the transaction ---------------------------------- */
+
+/* Of one partition of a stream that has its number, from 0 on. */
+struct store_low_water {
+    int64_t offset;       /* all that was received below it is settled */
+    uint32_t incarnation; /* how often the topic was seen re-created */
+    uint8_t topic_id[16]; /* zeros: not known */
+};
+
+enum store_found store_get_low_water(struct store *store, uint16_t stream,
+                                     int32_t partition,
+                                     struct store_low_water *out,
+                                     struct err *err) MUST_CHECK;
+bool store_put_low_water(struct store *store, uint16_t stream,
+                         int32_t partition,
+                         const struct store_low_water *low_water,
+                         struct err *err) MUST_CHECK;
+
+/* What was settled or seen at or after that time is not hidden, and no
+ * generation that closed then is dropped, whatever retention and clock say: a
+ * partition may bring it again. RECORD_NEVER: as after store_open, retention
+ * and clock alone decide. Outside of a transaction; not stored. */
+void store_keep_since(struct store *store, int64_t since_ms);
+
+/* The next unsettled event (PENDING, RUNNING, UNCERTAIN) of `route`, in the
+ * order of the due index, also those that are never due (parked, or behind
+ * another of their key). Start with *state = RECORD_PENDING, *due_ms =
+ * INT64_MIN and *seq = 0. The index may change between calls. */
+enum store_found store_next_unsettled(struct store *store, uint16_t route,
+                                      enum record_state *state, int64_t *due_ms,
+                                      uint64_t *seq, struct store_entry *entry,
+                                      struct err *err) MUST_CHECK;
+
+/* Dead letters that are to be published: a list for each route, in order of
+ * their origins. It follows nothing: what is in it may be dead no more, or
+ * forgotten, by the time it is looked at. Adding what is there is fine, and
+ * so is removing what is not. */
+bool store_outbox_add(struct store *store, const struct store_entry *entry,
+                      struct err *err) MUST_CHECK;
+/* The first one behind *origin (start with 0), which it sets. */
+enum store_found store_outbox_next(struct store *store, uint16_t route,
+                                   uint64_t *origin, struct identity *identity,
+                                   struct err *err) MUST_CHECK;
+bool store_outbox_remove(struct store *store, uint16_t route, uint64_t origin,
+                         struct err *err) MUST_CHECK;
 
 /* A bounded step of what must be done in the background: closing and
  * sealing a generation, forgetting one, dropping envelopes. Rides along with

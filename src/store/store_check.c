@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "store/record_codec.h"
 #include "store/store_idx.h"
 
 typedef void see_row(struct check *check, struct slice key, struct slice value);
@@ -134,8 +133,12 @@ static void see_record(struct check *check, struct slice key,
         return;
     }
     if (row.record.route >= check->store->n_routes ||
-        row.namespace >= check->store->n_namespaces) {
-        store_check_bad(check, "record %llu names an unknown route", show(seq));
+        row.namespace >= check->store->n_namespaces ||
+        row.position.stream >= check->store->n_streams) {
+        store_check_bad(check,
+                        "record %llu names an unknown route, namespace or "
+                        "stream",
+                        show(seq));
         return;
     }
     check->counts[slot_of(check->generation)][row.record.route]
@@ -144,7 +147,7 @@ static void see_record(struct check *check, struct slice key,
     check_indexes(check, &row, seq);
 }
 
-static bool load(struct check *check, uint64_t seq, struct record_row *row)
+bool store_check_load(struct check *check, uint64_t seq, struct record_row *row)
 {
     struct store *store = check->store;
     struct store_key key = key_u64(seq);
@@ -166,7 +169,7 @@ static void check_id(struct check *check, const struct identity *identity)
     uint64_t seq;
 
     if (store_ids_find(check->store, identity, &seq, NULL) != STORE_FOUND ||
-        !load(check, seq, &row) ||
+        !store_check_load(check, seq, &row) ||
         memcmp(&row.identity, identity, sizeof *identity) != 0) {
         store_check_bad(check, "an id in generation %u has no record",
                         check->generation);
@@ -205,7 +208,7 @@ static void see_result(struct check *check, struct slice key,
     if (key.len != 8 || !store_db_unseal(key, value, &flat)) {
         store_check_bad(check, "a damaged result in generation %u",
                         check->generation);
-    } else if (!load(check, bytes_get_be64(key.data), &row)) {
+    } else if (!store_check_load(check, bytes_get_be64(key.data), &row)) {
         store_check_bad(check, "result %llu has no record",
                         show(bytes_get_be64(key.data)));
     }
@@ -255,7 +258,7 @@ static void see_due(struct check *check, struct slice key, struct slice value)
         store_check_bad(check, "a damaged entry in the due index");
         return;
     }
-    if (!load(check, store_index_seq_of(key), &row) ||
+    if (!store_check_load(check, store_index_seq_of(key), &row) ||
         record_is_settled(&row.record) ||
         row.record.state != store_index_state_of(key) ||
         row.record.due_ms != store_index_due_of(key) ||
@@ -276,7 +279,7 @@ static void see_order(struct check *check, struct slice key, struct slice value)
         store_check_bad(check, "a damaged entry in the order index");
         return;
     }
-    if (!load(check, bytes_get_be64(payload.data), &row) ||
+    if (!store_check_load(check, bytes_get_be64(payload.data), &row) ||
         (row.record.flags & RECORD_ORDERED) == 0 ||
         row.record.order_key != bytes_get_be64(key.data) ||
         row.origin != bytes_get_be64(key.data + 8)) {
@@ -294,7 +297,7 @@ static void see_dead(struct check *check, struct slice key, struct slice value)
 
     check->report->dead_letters++;
     if (key.len != 10 || !store_dlq_decode(key, value, &dead) ||
-        !load(check, bytes_get_be64(key.data + 2), &row) ||
+        !store_check_load(check, bytes_get_be64(key.data + 2), &row) ||
         row.record.state != RECORD_DEAD || row.origin != dead.origin ||
         row.record.route != bytes_get_be16(key.data)) {
         store_check_bad(check, "a damaged dead letter");
@@ -422,7 +425,8 @@ void store_check_all(struct check *check)
     for (uint32_t n = state->first_slice; n <= state->last_slice; n++) {
         each_row(check, store->db.pay[slot_of(n)], "envelopes", see_envelope);
     }
-    each_row(check, store->db.meta, "meta", see_sealed);
+    each_row(check, store->db.meta, "meta", store_check_meta);
+    store_check_format(check);
     each_row(check, store->db.bloom, "filters", see_sealed);
     each_row(check, store->db.due, "due index", see_due);
     each_row(check, store->db.order, "order index", see_order);

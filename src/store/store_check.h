@@ -7,6 +7,7 @@
 #ifndef ONCED_STORE_STORE_CHECK_H
 #define ONCED_STORE_STORE_CHECK_H
 
+#include "store/record_codec.h"
 #include "store/store_internal.h"
 
 struct check {
@@ -25,6 +26,21 @@ struct check {
 /* In the read transaction of store->txn, on a store whose content was
  * loaded. Findings go into the report. */
 void store_check_all(struct check *check);
+
+/* --- store_check_meta.c ------------------------------------------------- */
+
+/* A row of `meta`: names in sequence, low-waters of known streams, and an
+ * outbox of known events. */
+void store_check_meta(struct check *check, struct slice key,
+                      struct slice value);
+/* A store that knows streams is refused to programs that do not. */
+void store_check_format(struct check *check);
+
+/* --- store_check.c ------------------------------------------------------ */
+
+/* The record at `seq`; false where there is none, or a damaged one. */
+bool store_check_load(struct check *check, uint64_t seq,
+                      struct record_row *row);
 
 void store_check_bad(struct check *check, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -161,11 +161,41 @@ static bool drop(struct store *store, uint32_t number, struct err *err)
            store_meta_drop_gen(store, number, err);
 }
 
+static void tell_kept(struct store *store, const struct generation *gen,
+                      int64_t since_ms, bool kept)
+{
+    struct log_line line;
+
+    if (kept && !store->told_kept &&
+        log_begin(&line, LOG_WARN, "store",
+                  "ids are kept past their time: a partition may bring them "
+                  "again")) {
+        log_int(&line, "generation", gen->number);
+        log_int(&line, "closed_ms", gen->closed_ms);
+        log_int(&line, "since_ms", since_ms);
+        log_end(&line);
+    }
+    store->told_kept = kept;
+}
+
 static bool is_over(struct store *store, const struct generation *gen)
 {
-    return gen->state == GEN_SEALED &&
-           store_clock_expiry_ms(store) - gen->closed_ms >=
-               store->options.retention_ms;
+    int64_t since_ms = atomic_load(&store->keep_since_ms);
+    bool kept = gen->closed_ms >= since_ms;
+
+    if (gen->state != GEN_SEALED ||
+        store_clock_expiry_ms(store) - gen->closed_ms <
+            store->options.retention_ms) {
+        return false;
+    }
+    tell_kept(store, gen, since_ms, kept);
+    return !kept;
+}
+
+void store_keep_since(struct store *store, int64_t since_ms)
+{
+    CHECK(store->txn == NULL);
+    atomic_store(&store->keep_since_ms, since_ms);
 }
 
 bool store_forget_step(struct store *store, bool *more, struct err *err)

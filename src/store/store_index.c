@@ -267,6 +267,38 @@ enum store_found store_next_running(struct store *store, uint16_t route,
     return load_due(store, &place, entry, err);
 }
 
+enum store_found store_next_unsettled(struct store *store, uint16_t route,
+                                      enum record_state *state, int64_t *due_ms,
+                                      uint64_t *seq, struct store_entry *entry,
+                                      struct err *err)
+{
+    struct due_place place = {route, *state, *due_ms, *seq};
+
+    CHECK(store->txn != NULL);
+    CHECK(route < store->n_routes);
+    for (size_t i = 0; i < OPEN_STATES; i++) {
+        enum store_found found;
+
+        if (open_states[i] < *state) {
+            continue;
+        }
+        if (open_states[i] > *state) {
+            place = (struct due_place){route, open_states[i], INT64_MIN, 0};
+        }
+        found = next_place(store, &place, err);
+        if (found == STORE_FAILED) {
+            return found;
+        }
+        if (found == STORE_FOUND) {
+            *state = place.state;
+            *due_ms = place.due_ms;
+            *seq = place.seq;
+            return load_due(store, &place, entry, err);
+        }
+    }
+    return STORE_ABSENT;
+}
+
 /* --- order -------------------------------------------------------------- */
 
 static bool update_order(struct store *store, const struct store_entry *entry,

@@ -18,7 +18,8 @@
 #include "store/store_bloom.h"
 #include "store/store_table.h"
 
-enum { STORE_SLOTS = 64, STORE_FORMAT = 1 };
+/* A store has the first format until it knows a stream. */
+enum { STORE_SLOTS = 64, STORE_FORMAT_FIRST = 1, STORE_FORMAT = 2 };
 enum { STORE_TABLES_MAX = 5 * STORE_SLOTS + 8 };
 enum { STORE_NAMES_MAX = STORE_ROUTES_MAX };
 
@@ -163,7 +164,13 @@ struct store {
     struct store_space space;
     struct store_route routes[STORE_ROUTES_MAX];
     char *namespaces[STORE_NAMES_MAX];
+    char *streams[STORE_NAMES_MAX]; /* from 1 */
     uint16_t n_routes, n_namespaces;
+    uint16_t n_streams;            /* the next number */
+    uint32_t format;               /* as the store says */
+    int64_t created_ms;            /* likewise */
+    _Atomic int64_t keep_since_ms; /* see store_keep_since; listings read it */
+    bool told_kept;  /* the log knows that it keeps a generation */
     char *open_load; /* name of the load that had not ended; NULL: none */
 };
 
@@ -350,7 +357,9 @@ bool store_meta_drop_slice(struct store *store, uint32_t number,
                            struct err *err) MUST_CHECK;
 bool store_meta_save_route(struct store *store, uint16_t route,
                            struct err *err) MUST_CHECK;
-/* `letter` is 'r' for a route, 'n' for a namespace. */
+/* The format row says STORE_FORMAT from here on. */
+bool store_meta_raise_format(struct store *store, struct err *err) MUST_CHECK;
+/* `letter` is 'r' for a route, 'n' for a namespace, 't' for a stream. */
 bool store_meta_save_name(struct store *store, char letter, uint16_t number,
                           struct slice name, struct err *err) MUST_CHECK;
 bool store_meta_save_counts(struct store *store, uint32_t slot, uint16_t route,

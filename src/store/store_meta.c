@@ -107,18 +107,29 @@ static void begin_state(struct store *store)
         (struct pay_slice){.number = 1, .first_seq = 1, .opened_ms = now_ms};
 }
 
-bool store_meta_write_format(struct store *store, struct err *err)
+static bool save_format(struct store *store, uint32_t format, struct err *err)
 {
     struct buf row = BUF_INIT;
 
+    buf_add_be32(&row, format);
+    buf_add(&row, store->uuid, sizeof store->uuid);
+    buf_add(&row, store->hash_key, sizeof store->hash_key);
+    buf_add_be64(&row, (uint64_t)store->created_ms);
+    return put(store, key_plain('F'), &row, err);
+}
+
+bool store_meta_raise_format(struct store *store, struct err *err)
+{
+    return save_format(store, STORE_FORMAT, err);
+}
+
+bool store_meta_write_format(struct store *store, struct err *err)
+{
     begin_state(store);
     hash_random(store->uuid, sizeof store->uuid);
     hash_random(store->hash_key, sizeof store->hash_key);
-    buf_add_be32(&row, STORE_FORMAT);
-    buf_add(&row, store->uuid, sizeof store->uuid);
-    buf_add(&row, store->hash_key, sizeof store->hash_key);
-    buf_add_be64(&row, (uint64_t)store->state.clock_mark_ms);
-    return put(store, key_plain('F'), &row, err) &&
+    store->created_ms = store->state.clock_mark_ms;
+    return save_format(store, STORE_FORMAT_FIRST, err) &&
            store_meta_save_gen(store, 1, err) &&
            store_meta_save_slice(store, 1, err) &&
            store_meta_save_state(store, err);
@@ -142,10 +153,11 @@ bool store_meta_read_format(struct store *store, struct err *err)
     }
     uuid = reader_take(&row, sizeof store->uuid);
     hash_key = reader_take(&row, sizeof store->hash_key);
-    (void)reader_be64(&row); /* when it was created: for people */
+    store->created_ms = (int64_t)reader_be64(&row);
     if (!finish(&row, 'F', err)) {
         return false;
     }
+    store->format = version;
     memcpy(store->uuid, uuid.data, uuid.len);
     memcpy(store->hash_key, hash_key.data, hash_key.len);
     return true;
@@ -455,6 +467,7 @@ bool store_meta_load(struct store *store, struct err *err)
 
     if (!load_state(store, store->txn, state, err) ||
         !load_names(store, 'n', store->namespaces, &store->n_namespaces, err) ||
+        !load_names(store, 't', store->streams, &store->n_streams, err) ||
         !load_routes(store, err)) {
         return false;
     }

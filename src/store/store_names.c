@@ -44,7 +44,8 @@ static bool add(struct store *store, char letter, uint16_t number,
     if (!store_begin(store, err)) {
         return false;
     }
-    if (!store_meta_save_name(store, letter, number, slice_of(name), err)) {
+    if (!store_meta_save_name(store, letter, number, slice_of(name), err) ||
+        (letter == 't' && !store_meta_raise_format(store, err))) {
         store_abort(store);
         return err_wrap(err, "name %s", name);
     }
@@ -83,6 +84,40 @@ bool store_namespace_number(struct store *store, const char *name,
     *number = store->n_namespaces++;
     store->namespaces[*number] = mem_strdup(name);
     return true;
+}
+
+static bool find_stream(const struct store *store, const char *name,
+                        uint16_t *number)
+{
+    for (uint16_t i = 1; i < store->n_streams; i++) {
+        if (strcmp(store->streams[i], name) == 0) {
+            *number = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool store_stream_number(struct store *store, const char *name,
+                         uint16_t *number, struct err *err)
+{
+    CHECK(store->txn == NULL);
+    if (find_stream(store, name, number)) {
+        return true;
+    }
+    if (!add(store, 't', store->n_streams, name, err)) {
+        return false;
+    }
+    store->format = STORE_FORMAT;
+    *number = store->n_streams++;
+    store->streams[*number] = mem_strdup(name);
+    return true;
+}
+
+const char *store_stream_name(const struct store *store, uint16_t number)
+{
+    return number > 0 && number < store->n_streams ? store->streams[number]
+                                                   : NULL;
 }
 
 const char *store_route_name(const struct store *store, uint16_t number)

@@ -85,6 +85,8 @@ static struct store *new_store(const struct store_options *options)
     store->options.path = store->path;
     store->dir_fd = -1;
     store->lock_fd = -1;
+    store->n_streams = 1;
+    atomic_init(&store->keep_since_ms, RECORD_NEVER);
     for (size_t i = 0; i < STORE_ROUTES_MAX; i++) {
         store->routes[i].retention = (struct store_retention){
             options->retention_ms, options->retention_ms,
@@ -185,6 +187,7 @@ static void free_memory(struct store *store)
     }
     for (size_t i = 0; i < STORE_NAMES_MAX; i++) {
         free(store->namespaces[i]);
+        free(store->streams[i]);
     }
     store_journal_free(store);
     free(store->path);

@@ -41,6 +41,8 @@ static void fill(struct store_entry *entry, const struct record_row *row,
     entry->seq = seq;
     entry->origin = row->origin;
     entry->expired_seq = 0;
+    entry->expired_ms = 0;
+    entry->position = row->position;
     entry->record = row->record;
     entry->stored = row->record;
     entry->code[0] = '\0';
@@ -106,18 +108,23 @@ bool store_record_is_hidden(const struct store *store,
 {
     int64_t keep_ms = store->routes[record->route].retention.ids_ms;
     int64_t limit_ms = store->options.retention_ms;
+    int64_t since_ms = atomic_load(&store->keep_since_ms);
 
-    return store_record_is_older(store, record,
+    return record->last_seen_ms < since_ms && record->changed_ms < since_ms &&
+           store_record_is_older(store, record,
                                  keep_ms < limit_ms ? keep_ms : limit_ms);
 }
 
-static void make_absent(struct store_entry *entry, uint64_t expired_seq)
+static void make_absent(struct store_entry *entry, uint64_t expired_seq,
+                        int64_t expired_ms)
 {
     struct record none = {.state = RECORD_NONE};
 
     entry->seq = 0;
     entry->origin = 0;
     entry->expired_seq = expired_seq;
+    entry->expired_ms = expired_ms;
+    entry->position = (struct store_position){0, 0, 0};
     entry->record = none;
     entry->stored = none;
     entry->code[0] = '\0';
@@ -134,7 +141,7 @@ static enum store_found find(struct store *store, struct store_entry *entry,
     enum store_found found = store_ids_find(store, &identity, &seq, err);
 
     if (found != STORE_FOUND) {
-        make_absent(entry, 0);
+        make_absent(entry, 0, 0);
         return found;
     }
     if (!store_record_must_load(store, seq, entry, err)) {
@@ -146,7 +153,7 @@ static enum store_found find(struct store *store, struct store_entry *entry,
         return STORE_FAILED;
     }
     if (store_record_is_hidden(store, &entry->record)) {
-        make_absent(entry, seq);
+        make_absent(entry, seq, entry->record.changed_ms);
         return STORE_ABSENT;
     }
     return STORE_FOUND;
@@ -201,6 +208,7 @@ static bool write_row(struct store *store, const struct store_entry *entry,
         .tenant = store_entry_tenant(entry),
         .id = store_entry_id(entry),
         .record = entry->record,
+        .position = entry->position,
     };
     uint8_t bytes[RECORD_CODEC_MAX];
     struct slice value = {(const char *)bytes, 0};
@@ -254,6 +262,7 @@ static bool begin_new(struct store *store, struct store_entry *entry,
         return false;
     }
     entry->expired_seq = 0;
+    entry->expired_ms = 0;
     entry->seq = take_seq(store);
     entry->origin = entry->seq;
     store_ids_set(store, &entry->identity, entry->seq);

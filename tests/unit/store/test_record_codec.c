@@ -82,6 +82,9 @@ static void expect_same(const struct record_row *row, uint64_t seq)
     cr_assert_eq(back.record.order_key, row->record.order_key);
     cr_assert(
         fingerprint_eq(&back.record.fingerprint, &row->record.fingerprint));
+    cr_assert_eq(back.position.stream, row->position.stream);
+    cr_assert_eq(back.position.partition, row->position.partition);
+    cr_assert_eq(back.position.offset, row->position.offset);
 }
 
 Test(record_codec, gives_back_what_it_was_given)
@@ -218,12 +221,140 @@ Test(record_codec, a_settled_record_with_an_id_of_30_bytes_is_small)
     cr_assert_eq(record_codec_encode(&row, 41, bytes), 119);
 }
 
-Test(record_codec, refuses_every_changed_bit_cut_and_other_key)
+/* docs/format.md, "Record", written out by hand. */
+Test(record_codec, a_row_with_a_position_is_these_bytes)
 {
-    struct record_row row = example(), back;
+    static const uint8_t wanted[] = {0x3f, 0xc1,
+                                     0x54, 0xc3, /* CRC */
+                                     1,    4 + 16,
+                                     0x40, 0x02,
+                                     0x00, 0x00,
+                                     2,    0x00,
+                                     204,  1,
+                                     2,    3,
+                                     4,    0x01,
+                                     0xa3, 0x18,
+                                     0x5c, 0x50,
+                                     0x00, /* first seen, then the others */
+                                     0,    0,
+                                     0,    1,
+                                     0,    0,
+                                     0,    2,
+                                     0,    0,
+                                     0,    3,
+                                     0xff, 0xff,
+                                     0xff, 0xff,
+                                     0xff, 0xff,
+                                     0xff, 0xfe, /* no doubt */
+                                     1,    FINGERPRINT_JSON,
+                                     1,    2,
+                                     3,    0,
+                                     0,    0,
+                                     0,    0,
+                                     0,    0,
+                                     0,    0,
+                                     0,    0,
+                                     0,    0,
+                                     1,    4,
+                                     3,    1,
+                                     2,    5,
+                                     6,    7, /* counters */
+                                     0,    0,
+                                     0,    0,
+                                     0,    41, /* origin */
+                                     0x01, 0x02,
+                                     0x03, 0x04,
+                                     0x05, 0x06,
+                                     0x07, 0x08,
+                                     0x09, 0x0a,
+                                     0x0b, 0x0c,
+                                     0x0d, 0x0e, /* position */
+                                     0,    3,    /* namespace */
+                                     0xab, 0xab,
+                                     0xab, 0xab,
+                                     0xab, 0xab,
+                                     0xab, 0xab,
+                                     0xab, 0xab,
+                                     0xab, 0xab,
+                                     0xab, 0xab,
+                                     0xab, 0xab, /* identity */
+                                     4,    5,
+                                     'a',  'c',
+                                     'c',  't',
+                                     'e',  'v',
+                                     't',  '_',
+                                     '1'};
+    struct record_row row = example();
+    uint8_t bytes[RECORD_CODEC_MAX];
+
+    row.record.state = RECORD_SUCCEEDED;
+    row.record.flags = RECORD_LEFT;
+    row.record.status = 204;
+    row.record.due_ms = RECORD_NEVER;
+    row.record.doubt_since_ms = 0;
+    row.record.order_key = 0;
+    row.position =
+        (struct store_position){0x0102, 0x03040506, 0x0708090a0b0c0d0e};
+    cr_assert_eq(record_codec_encode(&row, 42, bytes), sizeof wanted);
+    cr_assert_arr_eq(bytes, wanted, sizeof wanted);
+    expect_same(&row, 42);
+}
+
+Test(record_codec, gives_back_every_position)
+{
+    static const struct store_position positions[] = {
+        {0, 0, 0},
+        {1, 0, 0},
+        {UINT16_MAX, INT32_MAX, INT64_MAX},
+    };
+    struct record_row row = example();
+    uint8_t bytes[RECORD_CODEC_MAX];
+    size_t without = record_codec_encode(&row, 42, bytes);
+
+    for (size_t i = 0; i < sizeof positions / sizeof positions[0]; i++) {
+        row = example();
+        row.position = positions[i];
+        expect_same(&row, 42);
+        expect_same(&row, 41);
+        cr_assert_eq(record_codec_encode(&row, 42, bytes),
+                     without + (i == 0 ? 0 : 14));
+        row.record.order_key = 0;
+        row.record.flags = 0;
+        row.record.tries = 256;
+        row.record.attempt = 256;
+        row.record.first_seen_ms = 1;
+        expect_same(&row, 42);
+    }
+}
+
+Test(record_codec, a_position_has_one_form)
+{
+    enum { POSITION_AT = 4 + 13 + 6 + 20 + 18 + 8 + 8 + 6 };
+    struct record_row row = example();
+    uint8_t bytes[RECORD_CODEC_MAX];
+    size_t len;
+
+    row.position = (struct store_position){0x0102, 3, 4};
+    len = record_codec_encode(&row, 42, bytes);
+    cr_assert(still_decodes(bytes, len));
+    cr_assert_eq(bytes_get_be16(bytes + POSITION_AT), 0x0102);
+    bytes[POSITION_AT + 2] = 0x80;
+    cr_assert_not(still_decodes(bytes, len), "a partition below 0");
+    bytes[POSITION_AT + 2] = 0;
+    bytes[POSITION_AT + 6] = 0x80;
+    cr_assert_not(still_decodes(bytes, len), "an offset below 0");
+    bytes[POSITION_AT + 6] = 0;
+    cr_assert(still_decodes(bytes, len));
+    memset(bytes + POSITION_AT, 0, 2);
+    cr_assert_not(still_decodes(bytes, len), "of no stream");
+}
+
+static void expect_refused(const struct record_row *row)
+{
+    struct record_row back;
     struct identity identity;
     uint8_t bytes[RECORD_CODEC_MAX];
-    size_t len = record_codec_encode(&row, 42, bytes);
+    size_t len = record_codec_encode(row, 42, bytes);
     struct slice whole = {(char *)bytes, len};
 
     for (size_t bit = 0; bit < len * 8; bit++) {
@@ -241,4 +372,13 @@ Test(record_codec, refuses_every_changed_bit_cut_and_other_key)
     cr_assert_not(record_codec_decode(whole, 43, &back));
     cr_assert_not(record_codec_identity(whole, 43, &identity));
     cr_assert(record_codec_decode(whole, 42, &back));
+}
+
+Test(record_codec, refuses_every_changed_bit_cut_and_other_key)
+{
+    struct record_row row = example();
+
+    expect_refused(&row);
+    row.position = (struct store_position){1, 2, 3};
+    expect_refused(&row);
 }

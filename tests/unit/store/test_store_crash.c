@@ -16,9 +16,20 @@ static uint32_t next_random(void)
     return random_state >> 8;
 }
 
-/* One batch: new events; the events before it settle, one of them dead. */
-static void write_batch(struct fixture *f, int batch)
+static uint16_t name_stream(struct fixture *f)
 {
+    uint16_t stream = 0;
+
+    OK(f,
+       store_stream_number(f->store, "default/orders/onced", &stream, &f->err));
+    return stream;
+}
+
+/* One batch: new events; the events before it settle, one of them dead, to be
+ * published. The low-water counts the batches. */
+static void write_batch(struct fixture *f, uint16_t stream, int batch)
+{
+    const struct store_low_water low_water = {.offset = batch};
     struct store_entry entry;
     char id[32];
     bool more;
@@ -31,17 +42,24 @@ static void write_batch(struct fixture *f, int batch)
         (void)snprintf(id, sizeof id, "%d.%d", batch - 9, i);
         if (i > 0 && fixture_find(f, id, &entry) == STORE_FOUND) {
             fixture_settle(f, &entry, i == 1 ? RECORD_DEAD : RECORD_SUCCEEDED);
+            if (i == 1) {
+                OK(f, store_outbox_add(f->store, &entry, &f->err));
+            }
         }
     }
+    OK(f, store_put_low_water(f->store, stream, 0, &low_water, &f->err));
     OK(f, store_maintain(f->store, &more, &f->err));
     OK(f, store_commit(f->store, &f->err));
 }
 
 static _Noreturn void run_writer(struct fixture *f, int from, int out)
 {
+    uint16_t stream;
+
     fixture_open(f);
+    stream = name_stream(f);
     for (int batch = from;; batch++) {
-        write_batch(f, batch);
+        write_batch(f, stream, batch);
         fixture_run_for(f, HOUR_MS);
         if (write(out, &batch, sizeof batch) != sizeof batch) {
             _exit(1);
@@ -93,6 +111,31 @@ static void expect_batches(struct fixture *f, int last)
     store_abort(f->store);
 }
 
+/* They are as the newest batch left them: not behind it, not ahead of it. */
+static void expect_partition(struct fixture *f, int last)
+{
+    struct store_low_water low_water = {.offset = -1};
+    struct identity identity;
+    struct store_entry entry;
+    uint16_t stream = name_stream(f);
+    uint64_t origin = 0;
+    int letters = 0;
+
+    OK(f, store_begin(f->store, &f->err));
+    cr_assert_neq(store_get_low_water(f->store, stream, 0, &low_water, &f->err),
+                  STORE_FAILED, "%s", f->err.text);
+    cr_assert_eq(low_water.offset, last);
+    while (store_outbox_next(f->store, f->route, &origin, &identity, &f->err) ==
+           STORE_FOUND) {
+        FOUND(f, store_find_identity(f->store, &identity, &entry, &f->err));
+        cr_assert_eq(entry.record.state, RECORD_DEAD);
+        cr_assert_eq(entry.origin, origin);
+        letters++;
+    }
+    cr_assert_eq(letters, last < 9 ? 0 : last - 8);
+    store_abort(f->store);
+}
+
 Test(store_crash, what_was_told_durable_is_there_after_a_kill, .timeout = 240)
 {
     struct fixture f;
@@ -119,6 +162,7 @@ Test(store_crash, what_was_told_durable_is_there_after_a_kill, .timeout = 240)
         if (fixture_look(&f, id, &entry) == STORE_FOUND) {
             last = next;
         }
+        expect_partition(&f, last);
         store_close(&f.store);
     }
     tmpdir_remove(f.dir);

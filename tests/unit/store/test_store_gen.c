@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "fixture.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
 enum { IDS = 3000, PER_GENERATION = 700 };
 
 static void accept_many(struct fixture *f, int from, int to)
@@ -315,6 +320,118 @@ Test(store_gen, a_settled_id_reads_as_absent_after_its_routes_retention)
     FOUND(&f, fixture_look(&f, "a", &entry));
     cr_assert_eq(entry.record.state, RECORD_PENDING);
     free(stats);
+    fixture_end(&f);
+}
+
+static void expect_known(struct fixture *f, const char *ids)
+{
+    static const char *const all[] = {"old", "seen", "new"};
+    struct store_entry entry;
+
+    for (size_t i = 0; i < 3; i++) {
+        cr_expect_eq(fixture_look(f, all[i], &entry),
+                     strstr(ids, all[i]) != NULL ? STORE_FOUND : STORE_ABSENT,
+                     "%s of \"%s\"", all[i], ids);
+    }
+}
+
+/* Retention has passed for all three. */
+Test(store_gen, what_may_come_again_is_not_hidden)
+{
+    struct fixture f;
+    struct store_entry entry;
+    struct store_retention hour = {HOUR_MS, HOUR_MS, HOUR_MS};
+
+    fixture_begin(&f);
+    fixture_add_done(&f, "old");
+    fixture_add_done(&f, "seen");
+    fixture_run_for(&f, 10 * DAY_MS);
+    OK(&f, store_begin(f.store, &f.err));
+    FOUND(&f, fixture_find(&f, "seen", &entry));
+    entry.record.last_seen_ms = store_now_ms(f.store);
+    entry.record.deliveries++;
+    OK(&f, store_put(f.store, &entry, &f.err));
+    OK(&f, store_commit(f.store, &f.err));
+    fixture_run_for(&f, 10 * DAY_MS);
+    fixture_add_done(&f, "new");
+    fixture_run_for(&f, 40 * DAY_MS);
+    expect_known(&f, "");
+    store_keep_since(f.store, START_MS);
+    expect_known(&f, "old seen new");
+    store_keep_since(f.store, START_MS + 1);
+    expect_known(&f, "seen new");
+    store_keep_since(f.store, START_MS + 10 * DAY_MS);
+    expect_known(&f, "seen new");
+    store_set_retention(f.store, f.route, &hour);
+    expect_known(&f, "seen new");
+    store_keep_since(f.store, START_MS + 10 * DAY_MS + 1);
+    expect_known(&f, "new");
+    store_keep_since(f.store, START_MS + 20 * DAY_MS + 1);
+    expect_known(&f, "");
+    store_keep_since(f.store, START_MS);
+    fixture_add_done(&f, "other"); /* and the mark of the clock */
+    fixture_reopen(&f);
+    expect_known(&f, "");
+    fixture_end(&f);
+}
+
+static int count_lines(const char *path, const char *part)
+{
+    FILE *file = fopen(path, "r");
+    char line[4096];
+    int n = 0;
+
+    cr_assert_not_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        n += strstr(line, part) != NULL;
+    }
+    fclose(file);
+    return n;
+}
+
+static void maintain_often(struct fixture *f)
+{
+    for (int i = 0; i < 5; i++) {
+        fixture_maintain(f);
+    }
+}
+
+Test(store_gen, a_generation_that_may_come_again_is_not_dropped)
+{
+    const int64_t closed_ms = START_MS + 3 * DAY_MS;
+    struct fixture f;
+    struct log_options log = {.level = LOG_WARN, .format = LOG_LOGFMT};
+    char path[PATH_MAX + 8];
+
+    fixture_begin(&f);
+    (void)snprintf(path, sizeof path, "%s/log", f.dir);
+    log.fd = open(path, O_WRONLY | O_CREAT, 0600);
+    cr_assert(log_start(&log, &f.err), "%s", f.err.text);
+    fixture_add_done(&f, "a");
+    fixture_run_for(&f, 3 * DAY_MS);
+    fixture_maintain(&f);
+    fixture_add_done(&f, "b");
+    store_keep_since(f.store, closed_ms);
+    fixture_run_for(&f, 35 * DAY_MS - 1);
+    maintain_often(&f);
+    log_stop();
+    cr_expect_eq(count_lines(path, "past their time"), 0, "not yet");
+
+    cr_assert(log_start(&log, &f.err), "%s", f.err.text);
+    fixture_run_for(&f, 5 * DAY_MS);
+    maintain_often(&f);
+    cr_expect_eq(store_forgotten_until_ms(f.store), INT64_MIN);
+    store_keep_since(f.store, START_MS);
+    maintain_often(&f);
+    cr_expect_eq(store_forgotten_until_ms(f.store), INT64_MIN);
+    log_stop();
+    cr_expect_eq(count_lines(path, "past their time"), 1, "once");
+    cr_expect_eq(count_lines(path, "generation=1 "), 1);
+
+    store_keep_since(f.store, closed_ms + 1);
+    maintain_often(&f);
+    cr_expect_eq(store_forgotten_until_ms(f.store), closed_ms);
+    close(log.fd);
     fixture_end(&f);
 }
 

@@ -5,6 +5,7 @@
 #include "fixture.h"
 
 enum { IDS = 150, TURNS = 2500, KEYS = 5 };
+enum { STREAMS = 2, PARTITIONS = 3, OUTBOX_MAX = 4096 };
 
 #define IDS_MS (100 * HOUR_MS)
 #define ENVELOPE_MS (30 * HOUR_MS)
@@ -14,11 +15,16 @@ struct known {
     int64_t changed_ms, due_ms;
     uint64_t origin, order_key; /* 0: holds no place */
     int envelope;               /* what was put last; 0: none */
+    struct store_position position;
 };
 
 struct model {
     struct known ids[IDS];
     int envelopes;
+    int64_t low_waters[STREAMS][PARTITIONS]; /* 0: none */
+    uint64_t outbox[OUTBOX_MAX];             /* origins, lowest first */
+    size_t n_outbox;
+    int64_t since_ms; /* what was settled from then on stays */
 };
 
 static uint32_t random_state;
@@ -38,6 +44,13 @@ static bool is_older(const struct known *known, int64_t now_ms, int64_t ms)
 {
     return !is_open(known) && known->state != RECORD_DEAD &&
            now_ms - known->changed_ms >= ms;
+}
+
+static bool is_hidden(const struct model *model, const struct known *known,
+                      int64_t now_ms)
+{
+    return known->state == RECORD_NONE || (is_older(known, now_ms, IDS_MS) &&
+                                           known->changed_ms < model->since_ms);
 }
 
 static void expect_envelope(struct fixture *f, const struct known *known,
@@ -83,10 +96,31 @@ static void set_state(struct store_entry *entry, enum record_state state,
     }
 }
 
+static void set_position(struct store_entry *entry)
+{
+    entry->position = (struct store_position){0, 0, 0};
+    if (pick(3) > 0) {
+        entry->position = (struct store_position){
+            .stream = (uint16_t)(1 + pick(STREAMS)),
+            .partition = (int32_t)pick(PARTITIONS),
+            .offset = pick(1U << 24),
+        };
+    }
+}
+
+static void expect_position(const struct store_position *there,
+                            const struct store_position *wanted)
+{
+    cr_assert_eq(there->stream, wanted->stream);
+    cr_assert_eq(there->partition, wanted->partition);
+    cr_assert_eq(there->offset, wanted->offset);
+}
+
 static void note(struct known *known, const struct store_entry *entry)
 {
     const struct record *record = &entry->record;
 
+    known->position = entry->position;
     known->state = record->state;
     known->changed_ms = record->changed_ms;
     known->due_ms = record->due_ms;
@@ -99,6 +133,7 @@ static void accept(struct fixture *f, struct model *model, struct known *known,
                    struct store_entry *entry)
 {
     fixture_fill_pending(f, entry);
+    set_position(entry);
     if (pick(2) == 0) {
         entry->record.order_key = 1 + pick(KEYS);
         entry->record.flags = RECORD_ORDERED;
@@ -111,6 +146,83 @@ static void accept(struct fixture *f, struct model *model, struct known *known,
     }
 }
 
+/* --- what partitions and dead letters need ---------------------------------*/
+
+static void add_to_outbox(struct fixture *f, struct model *model,
+                          const struct store_entry *entry)
+{
+    size_t at = model->n_outbox;
+
+    OK(f, store_outbox_add(f->store, entry, &f->err));
+    for (size_t i = 0; i < model->n_outbox; i++) {
+        if (model->outbox[i] == entry->origin) {
+            return;
+        }
+    }
+    cr_assert_lt(model->n_outbox, OUTBOX_MAX);
+    for (; at > 0 && model->outbox[at - 1] > entry->origin; at--) {
+        model->outbox[at] = model->outbox[at - 1];
+    }
+    model->outbox[at] = entry->origin;
+    model->n_outbox++;
+}
+
+static void remove_from_outbox(struct fixture *f, struct model *model)
+{
+    size_t at;
+
+    if (model->n_outbox == 0) {
+        return;
+    }
+    at = pick((uint32_t)model->n_outbox);
+    OK(f, store_outbox_remove(f->store, f->route, model->outbox[at], &f->err));
+    model->n_outbox--;
+    memmove(model->outbox + at, model->outbox + at + 1,
+            (model->n_outbox - at) * sizeof model->outbox[0]);
+}
+
+static void expect_outbox(struct fixture *f, const struct model *model)
+{
+    struct identity identity;
+    uint64_t origin = 0;
+
+    for (size_t i = 0; i < model->n_outbox; i++) {
+        FOUND(f, store_outbox_next(f->store, f->route, &origin, &identity,
+                                   &f->err));
+        cr_assert_eq(origin, model->outbox[i]);
+    }
+    ABSENT(f,
+           store_outbox_next(f->store, f->route, &origin, &identity, &f->err));
+}
+
+static void put_low_water(struct fixture *f, struct model *model)
+{
+    uint32_t stream = pick(STREAMS), partition = pick(PARTITIONS);
+    int64_t *offset = &model->low_waters[stream][partition];
+    struct store_low_water low_water;
+
+    *offset += 1 + pick(1000);
+    low_water = (struct store_low_water){.offset = *offset, .topic_id = {1}};
+    OK(f, store_put_low_water(f->store, (uint16_t)(1 + stream),
+                              (int32_t)partition, &low_water, &f->err));
+}
+
+static void expect_low_waters(struct fixture *f, const struct model *model)
+{
+    for (uint16_t i = 0; i < STREAMS; i++) {
+        for (int32_t k = 0; k < PARTITIONS; k++) {
+            struct store_low_water low_water = {.offset = 0};
+
+            cr_assert_neq(
+                store_get_low_water(f->store, i + 1, k, &low_water, &f->err),
+                STORE_FAILED, "%s", f->err.text);
+            cr_assert_eq(low_water.offset, model->low_waters[i][k]);
+        }
+    }
+}
+
+/* --- events ----------------------------------------------------------------*/
+
 static void change(struct fixture *f, struct model *model, struct known *known,
                    struct store_entry *entry, int64_t now_ms)
 {
@@ -118,12 +230,17 @@ static void change(struct fixture *f, struct model *model, struct known *known,
 
     if (pick(4) == 0) {
         entry->record.deliveries++;
+        set_position(entry);
         OK(f, store_put(f->store, entry, &f->err));
+        known->position = entry->position;
         return;
     }
     set_state(entry, (enum record_state)(RECORD_PENDING + pick(6)), now_ms);
     OK(f, store_put(f->store, entry, &f->err));
     note(known, entry);
+    if (known->state == RECORD_DEAD && pick(4) > 0) {
+        add_to_outbox(f, model, entry);
+    }
     /* Run again, or settled again: what had been kept may be gone. */
     if (was_settled) {
         put_envelope(f, model, known, entry);
@@ -138,8 +255,10 @@ static void act(struct fixture *f, struct model *model, int64_t now_ms)
     char id[16];
 
     (void)snprintf(id, sizeof id, "id_%u", i);
-    if (known->state == RECORD_NONE || is_older(known, now_ms, IDS_MS)) {
+    if (is_hidden(model, known, now_ms)) {
         ABSENT(f, fixture_find(f, id, &entry));
+        cr_assert_eq(entry.expired_ms,
+                     entry.expired_seq != 0 ? known->changed_ms : 0);
         accept(f, model, known, &entry);
         return;
     }
@@ -147,6 +266,7 @@ static void act(struct fixture *f, struct model *model, int64_t now_ms)
     cr_assert_eq(entry.record.state, known->state);
     cr_assert_eq(entry.record.changed_ms, known->changed_ms);
     cr_assert_eq(entry.origin, known->origin);
+    expect_position(&entry.position, &known->position);
     expect_envelope(f, known, &entry, now_ms);
     change(f, model, known, &entry, now_ms);
 }
@@ -194,12 +314,30 @@ static void expect_first_due(struct fixture *f, const struct model *model)
     cr_assert_eq(store_first_due(f->store, f->route), first_ms);
 }
 
+/* An offset that waits since `since_ms`, or none. One that waits after there
+ * was none has come lately: what was forgotten meanwhile is not asked for. */
+static void move_since(struct fixture *f, struct model *model, int64_t now_ms)
+{
+    if (pick(40) != 0) {
+        return;
+    }
+    if (model->since_ms == RECORD_NEVER) {
+        model->since_ms = now_ms - (int64_t)pick(90) * HOUR_MS;
+    } else if (pick(2) == 0) {
+        model->since_ms = RECORD_NEVER;
+    } else {
+        model->since_ms += (now_ms - model->since_ms) / 2;
+    }
+    store_keep_since(f->store, model->since_ms);
+}
+
 static void turn(struct fixture *f, struct model *model)
 {
-    struct model before = *model;
+    static struct model before;
     int64_t now_ms = store_now_ms(f->store);
     bool more, maintain_first = pick(2) == 0;
 
+    before = *model;
     OK(f, store_begin(f->store, &f->err));
     if (maintain_first) {
         OK(f, store_maintain(f->store, &more, &f->err));
@@ -208,6 +346,10 @@ static void turn(struct fixture *f, struct model *model)
         act(f, model, now_ms);
     }
     expect_order(f, model);
+    if (pick(3) == 0) {
+        put_low_water(f, model);
+        remove_from_outbox(f, model);
+    }
     if (!maintain_first) {
         OK(f, store_maintain(f->store, &more, &f->err));
     }
@@ -218,6 +360,11 @@ static void turn(struct fixture *f, struct model *model)
         OK(f, store_commit(f->store, &f->err));
     }
     expect_first_due(f, model);
+    move_since(f, model, now_ms);
+    OK(f, store_begin(f->store, &f->err));
+    expect_low_waters(f, model);
+    expect_outbox(f, model);
+    store_abort(f->store);
 }
 
 static void set_retention(struct fixture *f)
@@ -238,6 +385,19 @@ static void close_well(struct fixture *f)
     store_close(&f->store);
 }
 
+static void open_again(struct fixture *f, const struct model *model)
+{
+    uint16_t number;
+
+    fixture_open(f);
+    set_retention(f);
+    store_keep_since(f->store, model->since_ms);
+    OK(f, store_stream_number(f->store, "a/t/g", &number, &f->err));
+    cr_assert_eq(number, 1);
+    OK(f, store_stream_number(f->store, "b/t/g", &number, &f->err));
+    cr_assert_eq(number, 2);
+}
+
 static void run(uint32_t seed)
 {
     struct fixture f;
@@ -248,8 +408,8 @@ static void run(uint32_t seed)
     fixture_prepare(&f);
     f.options.ids_per_generation = 60;
     f.options.retention_ms = IDS_MS;
-    fixture_open(&f);
-    set_retention(&f);
+    model->since_ms = RECORD_NEVER;
+    open_again(&f, model);
     for (int i = 0; i < TURNS; i++) {
         turn(&f, model);
         fixture_run_for(&f, (int64_t)pick(120) * 60000);
@@ -258,8 +418,7 @@ static void run(uint32_t seed)
             OK(&f, store_verify(f.dir, &report, &f.err));
             cr_assert_eq(report.bad, 0, "seed %u turn %d: %s", seed, i,
                          report.first_bad);
-            fixture_open(&f);
-            set_retention(&f);
+            open_again(&f, model);
         }
     }
     cr_assert_neq(store_forgotten_until_ms(f.store), INT64_MIN);

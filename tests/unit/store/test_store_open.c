@@ -185,7 +185,7 @@ Test(store_open, a_newer_format_is_refused_in_words)
 
     fixture_begin(&f);
     store_close(&f.store);
-    tamper_set_byte(f.dir, "meta", SLICE("F"), 3, 2);
+    tamper_set_byte(f.dir, "meta", SLICE("F"), 3, 3);
     expect_refused(&f, ERR_DATA, "newer");
     fixture_end(&f);
 }
