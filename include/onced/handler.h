@@ -80,7 +80,8 @@
 #define ONCED_HEADER_KAFKA_NULL "Onced-Kafka-Null"
 /* Headers of the message, each under this prefix and its own name; bytes of
  * a name that HTTP does not allow stand as %XX. content-type, traceparent
- * and tracestate also stand under their own names. */
+ * and tracestate also stand under their own names. A value that is null reads
+ * as an empty one. */
 #define ONCED_HEADER_KAFKA_PREFIX "Kafka-Header-"
 /* A key or a message header that is not printable text is in base64; this
  * header names every header whose value is, separated by ", ". */

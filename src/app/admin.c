@@ -111,6 +111,7 @@ bool admin_start(struct admin **out, const struct admin_options *options,
     admin->config = config;
     admin->engine = options->engine;
     admin->store = options->store;
+    admin->kafka = options->kafka;
     CHECK(pthread_mutex_init(&admin->lock, NULL) == 0);
     CHECK(pthread_cond_init(&admin->ending_changed, NULL) == 0);
     CHECK(pthread_cond_init(&admin->answered, NULL) == 0);

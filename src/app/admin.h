@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "app/config.h"
+#include "app/kafka_setup.h"
 #include "base/err.h"
 #include "engine/engine.h"
 #include "store/store.h"
@@ -21,6 +22,7 @@ struct admin_options {
     const struct config *config;
     struct engine *engine;
     struct store *store;
+    struct kafka_setup *kafka; /* its sources end after the admin API */
 };
 
 struct admin;

@@ -8,6 +8,7 @@
  *   admin_read.c     health, metrics, status, events
  *   admin_order.c    orders on one event or route
  *   admin_replay.c   the filtered replay and rerun
+ *   admin_letter.c   the replay of a dead letter from elsewhere
  *
  * Every connection has a thread of its own (there are few), so that a
  * request may simply wait for the engine.
@@ -26,6 +27,7 @@
 enum {
     ADMIN_CONNECTIONS = 64,
     ADMIN_BODY_MAX = 1 << 20,
+    ADMIN_LETTER_MAX = 64 << 20,
     ADMIN_SEGMENTS_MAX = 8,
     ADMIN_QUERY_MAX = 16,
     ADMIN_BATCH = 64,
@@ -42,6 +44,7 @@ struct admin {
     const struct config *config;
     struct engine *engine;
     struct store *store;
+    struct kafka_setup *kafka;
     struct admin_listener listeners[2];
     atomic_bool ready;
     pthread_mutex_t lock;
@@ -121,6 +124,11 @@ void admin_failed(struct admin_request *request, const struct err *err);
  * an empty body is an empty object. NULL after a problem was answered. */
 json_t *admin_body(struct admin_request *request, const char *const *members);
 
+/* The same where strings may hold NUL bytes, so that each is to be taken with
+ * its length. */
+json_t *admin_body_with_nul(struct admin_request *request,
+                            const char *const *members);
+
 /* Members of the body; false after a problem was answered. `why` is what the
  * operator says for the history, NULL where nothing is said. */
 bool admin_get_bool(struct admin_request *request, const json_t *body,
@@ -180,6 +188,7 @@ void admin_discard(struct admin_request *request);
 void admin_pause(struct admin_request *request);
 void admin_resume(struct admin_request *request);
 void admin_replay_all(struct admin_request *request);
+void admin_replay_letter(struct admin_request *request);
 void admin_backup(struct admin_request *request);
 void admin_rerun_all(struct admin_request *request);
 

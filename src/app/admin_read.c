@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "app/admin_internal.h"
+#include "app/kafka_view.h"
 #include "app/listing.h"
 #include "app/story.h"
 #include "base/check.h"
@@ -59,17 +60,27 @@ static bool run_read(struct admin_request *request,
     return false;
 }
 
+struct metrics_look {
+    struct engine *engine;
+    int64_t now_ms; /* store time */
+};
+
 static void read_gauges(void *ctx, struct store *store,
                         struct store_entry *entry)
 {
-    (void)store;
+    struct metrics_look *look = ctx;
+
     (void)entry;
-    engine_set_gauges(ctx);
+    engine_set_gauges(look->engine);
+    look->now_ms = store_now_ms(store);
 }
 
 void admin_metrics(struct admin_request *request)
 {
-    if (run_read(request, read_gauges, request->admin->engine)) {
+    struct metrics_look look = {.engine = request->admin->engine};
+
+    if (run_read(request, read_gauges, &look)) {
+        kafka_view_set_metrics(request->admin->kafka, look.now_ms);
         metrics_write(&request->answer);
         request->status = MHD_HTTP_OK;
         request->content_type = "text/plain; version=0.0.4; charset=utf-8";
@@ -81,6 +92,7 @@ void admin_metrics(struct admin_request *request)
 struct status_look {
     struct admin *admin;
     json_t *store, *routes;
+    int64_t now_ms; /* store time */
 };
 
 static json_t *route_status(const struct status_look *look, size_t i,
@@ -110,6 +122,7 @@ static void read_status(void *ctx, struct store *store,
 
     (void)entry;
     store_stats(store, stats);
+    look->now_ms = store_now_ms(store);
     look->store = json_pack(
         "{s:o, s:I, s:I, s:I, s:b, s:I}", "path",
         story_text(slice_of(store_path(store))), "bytes",
@@ -138,10 +151,12 @@ void admin_status(struct admin_request *request)
     struct status_look look = {.admin = request->admin};
 
     if (run_read(request, read_status, &look)) {
-        admin_answer(request, MHD_HTTP_OK,
-                     json_pack("{s:s, s:s, s:o, s:o}", "version", ONCED_VERSION,
-                               "state", state_of(request->admin), "store",
-                               look.store, "routes", look.routes));
+        admin_answer(
+            request, MHD_HTTP_OK,
+            json_pack("{s:s, s:s, s:o, s:o, s:o}", "version", ONCED_VERSION,
+                      "state", state_of(request->admin), "store", look.store,
+                      "routes", look.routes, "kafka",
+                      kafka_view_json(request->admin->kafka, look.now_ms)));
     } else {
         json_decref(look.store);
         json_decref(look.routes);

@@ -26,6 +26,7 @@ static const struct admin_endpoint endpoints[] = {
     {"POST", "/v1/events/*/*/resolve", ADMIN_OPERATE, "tenant", admin_resolve},
     {"POST", "/v1/events/*/*/discard", ADMIN_OPERATE, "tenant", admin_discard},
     {"POST", "/v1/replay", ADMIN_OPERATE, "", admin_replay_all},
+    {"POST", "/v1/replay/letter", ADMIN_OPERATE, "", admin_replay_letter},
     {"POST", "/v1/rerun", ADMIN_OPERATE, "", admin_rerun_all},
     {"POST", "/v1/backup", ADMIN_OPERATE, "", admin_backup},
     {"POST", "/v1/routes/*/pause", ADMIN_OPERATE, "", admin_pause},
@@ -327,10 +328,19 @@ static bool is_allowed(struct admin_request *request)
 
 /* --- the body ------------------------------------------------------------ */
 
+/* A letter has a whole message in it, in base64 maybe. */
+static size_t body_max(const struct admin_request *request)
+{
+    bool is_letter = request->endpoint != NULL &&
+                     request->endpoint->serve == admin_replay_letter;
+
+    return is_letter ? ADMIN_LETTER_MAX : ADMIN_BODY_MAX;
+}
+
 static void take_body(struct admin_request *request, const char *data,
                       size_t len)
 {
-    if (len > ADMIN_BODY_MAX - request->body.len) {
+    if (len > body_max(request) - request->body.len) {
         request->body_too_large = true;
     }
     if (request->status == 0 && !request->body_too_large) {
@@ -348,7 +358,8 @@ static bool is_member(const char *key, const char *const *members)
     return false;
 }
 
-json_t *admin_body(struct admin_request *request, const char *const *members)
+static json_t *read_body(struct admin_request *request,
+                         const char *const *members, size_t flags)
 {
     struct slice text = slice_trim(buf_slice(&request->body));
     json_error_t error;
@@ -358,7 +369,8 @@ json_t *admin_body(struct admin_request *request, const char *const *members)
     if (text.len == 0) {
         return json_object();
     }
-    body = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, &error);
+    body =
+        json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES | flags, &error);
     if (!json_is_object(body)) {
         admin_problem(request, MHD_HTTP_BAD_REQUEST,
                       "the body is not a JSON object%s%s",
@@ -376,6 +388,17 @@ json_t *admin_body(struct admin_request *request, const char *const *members)
         }
     }
     return body;
+}
+
+json_t *admin_body(struct admin_request *request, const char *const *members)
+{
+    return read_body(request, members, 0);
+}
+
+json_t *admin_body_with_nul(struct admin_request *request,
+                            const char *const *members)
+{
+    return read_body(request, members, JSON_ALLOW_NUL);
 }
 
 size_t admin_route(struct admin_request *request, const char *name)
@@ -533,7 +556,7 @@ enum MHD_Result admin_request_serve(void *cls,
     }
     if (request->status == 0 && request->body_too_large) {
         admin_problem(request, MHD_HTTP_CONTENT_TOO_LARGE,
-                      "the body is over 1 MiB");
+                      "the body is over %zu MiB", body_max(request) >> 20);
     }
     if (request->status == 0) {
         serve(request);

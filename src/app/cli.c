@@ -60,16 +60,23 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "replay",
-        .words = "ROUTE ID | --dead",
+        .words = "ROUTE ID | --dead | --from-topic TOPIC",
         .summary = "attempt dead letters again, under the same key",
         .text =
             "A success is left as it is. What may have taken effect already\n"
             "is skipped (exit status 75), unless the route says that its\n"
-            "handler bears repeats, or you pass --assume-not-applied.",
+            "handler bears repeats, or you pass --assume-not-applied.\n\n"
+            "--from-topic reads dead letters of onced, Kafka Connect and\n"
+            "spring-kafka back, in no group. What the store does not know is\n"
+            "delivered as a new event; --route says on which route where a\n"
+            "letter does not, and --since and --until mean when it died.\n"
+            "Letters that nothing can be made of: exit status 65.",
         .options = ORDERS | CLI_BIT(CLI_DEAD) | CLI_BIT(CLI_ROUTE) |
                    CLI_BIT(CLI_REASON) | CLI_BIT(CLI_SINCE) |
                    CLI_BIT(CLI_RATE) | CLI_BIT(CLI_LIMIT) | CLI_BIT(CLI_WAIT) |
-                   CLI_BIT(CLI_ASSUME_NOT_APPLIED),
+                   CLI_BIT(CLI_ASSUME_NOT_APPLIED) | CLI_BIT(CLI_ID) |
+                   CLI_BIT(CLI_FROM_TOPIC) | CLI_BIT(CLI_CLUSTER) |
+                   CLI_BIT(CLI_UNTIL) | CLI_BIT(CLI_MAX_REPLAYS),
         .max_words = 2,
         .run = cli_cmd_replay,
     },

@@ -47,7 +47,7 @@ static const struct option_row rows[CLI_OPTIONS] = {
                     "signature scheme: standard-webhooks, stripe, …"},
     [CLI_SECRET_FILE] = {"secret-file", '\0', "FILE",
                          "where the secret stands"},
-    [CLI_ID] = {"id", '\0', "ID", "id of the event, where it is signed"},
+    [CLI_ID] = {"id", '\0', "ID", "id of the event"},
     [CLI_URL] = {"url", '\0', "URL", "where it is sent to"},
     [CLI_TOLERANCE] = {"tolerance", '\0', "TIME",
                        "width of the time window (5m)"},
@@ -57,6 +57,13 @@ static const struct option_row rows[CLI_OPTIONS] = {
     [CLI_SEEN] = {"seen", '\0', NULL, "ids that were handled elsewhere"},
     [CLI_AGAIN] = {"again", '\0', NULL, "also what was run again before"},
     [CLI_CURL] = {"curl", '\0', NULL, "print a curl command that sends it"},
+    [CLI_FROM_TOPIC] = {"from-topic", '\0', "TOPIC",
+                        "all dead letters of that topic that match"},
+    [CLI_CLUSTER] = {"cluster", '\0', "NAME",
+                     "of \"clusters\", where it is not \"kafka\""},
+    [CLI_UNTIL] = {"until", '\0', "WHEN", "and before then"},
+    [CLI_MAX_REPLAYS] = {"max-replays", '\0', "N",
+                         "skip what was replayed that often (3)"},
 };
 
 /* --- telling ------------------------------------------------------------- */

@@ -9,6 +9,7 @@
  *   cli_read.c    status, events, show, verify-store
  *   cli_order.c   orders on one event or route
  *   cli_replay.c  replay and rerun
+ *   cli_letters.c replay of dead letters from a topic
  *   cli_dump.c    dump
  *   cli_load.c    load
  *   cli_sign.c    sign, verify, explain
@@ -60,8 +61,12 @@ enum cli_option {
     CLI_SEEN,
     CLI_AGAIN,
     CLI_CURL,
+    CLI_FROM_TOPIC,
+    CLI_CLUSTER,
+    CLI_UNTIL,
+    CLI_MAX_REPLAYS,
 };
-enum { CLI_OPTIONS = CLI_CURL + 1, CLI_WORDS_MAX = 2 };
+enum { CLI_OPTIONS = CLI_MAX_REPLAYS + 1, CLI_WORDS_MAX = 2 };
 
 #define CLI_BIT(option) (UINT64_C(1) << (option))
 
@@ -136,6 +141,18 @@ int cli_order(struct cli *cli, const char *target, json_t *body);
 
 /* The members of the body that every order may have. */
 json_t *cli_order_body(const struct cli *cli);
+
+/* --- cli_replay.c, cli_letters.c ------------------------------------------ */
+
+/* Of --rate ("50", "50/s"); 0: it is not given. ERR_USAGE for what is none. */
+bool cli_rate(const struct cli *cli, uint64_t *per_second,
+              struct err *err) MUST_CHECK;
+
+void cli_sleep_ms(int64_t ms);
+
+/* `replay --from-topic`, whose options fit each other. Returns the exit
+ * status. */
+int cli_replay_letters(struct cli *cli);
 
 /* --- cli_worker.c -------------------------------------------------------- */
 

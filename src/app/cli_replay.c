@@ -61,7 +61,7 @@ static bool is_settled(const json_t *event)
             strcmp(state, "DEAD") == 0);
 }
 
-static void sleep_ms(int64_t ms)
+void cli_sleep_ms(int64_t ms)
 {
     struct timespec time = {ms / 1000, ms % 1000 * 1000000};
 
@@ -117,7 +117,7 @@ static bool wait_for(const struct site *site, const char *target,
             return false;
         }
         json_decref(*event);
-        sleep_ms(WAIT_POLL_MS);
+        cli_sleep_ms(WAIT_POLL_MS);
     }
 }
 
@@ -215,25 +215,36 @@ static int order_one(struct cli *cli)
 
 /* --- all that match ------------------------------------------------------ */
 
-/* "50" and "50/s" */
-static bool add_rate(const struct cli *cli, json_t *body, struct err *err)
+bool cli_rate(const struct cli *cli, uint64_t *per_second, struct err *err)
 {
     const char *rate = cli->values[CLI_RATE];
-    char text[32];
-    uint64_t n;
-    struct slice digits;
+    struct slice digits = slice_of(rate);
 
+    *per_second = 0;
     if (rate == NULL) {
         return true;
     }
-    digits = slice_of(rate);
     digits.len = slice_find(digits, '/');
-    if (!text_u64(digits, &n) || n == 0 ||
+    if (!text_u64(digits, per_second) || *per_second == 0 ||
+        *per_second > INT32_MAX ||
         (rate[digits.len] != '\0' && strcmp(rate + digits.len, "/s") != 0)) {
         return err_set(err, ERR_USAGE, "--rate must be like 50/s");
     }
-    (void)snprintf(text, sizeof text, "%llu/s", (unsigned long long)n);
-    set(body, "rate", json_string(text));
+    return true;
+}
+
+static bool add_rate(const struct cli *cli, json_t *body, struct err *err)
+{
+    char text[32];
+    uint64_t n;
+
+    if (!cli_rate(cli, &n, err)) {
+        return false;
+    }
+    if (n > 0) {
+        (void)snprintf(text, sizeof text, "%llu/s", (unsigned long long)n);
+        set(body, "rate", json_string(text));
+    }
     return true;
 }
 
@@ -473,8 +484,33 @@ static bool has_filter(const struct cli *cli)
     return false;
 }
 
+/* Whether an option is given that goes with --from-topic alone. */
+static bool has_topic_option(const struct cli *cli)
+{
+    return cli->values[CLI_CLUSTER] != NULL || cli->values[CLI_UNTIL] != NULL ||
+           cli->values[CLI_ID] != NULL || cli->values[CLI_MAX_REPLAYS] != NULL;
+}
+
+static int replay_topic(struct cli *cli)
+{
+    if (cli->n_words > 0 || cli->values[CLI_DEAD] != NULL ||
+        cli->values[CLI_TENANT] != NULL || cli->values[CLI_LIMIT] != NULL ||
+        cli->values[CLI_WAIT] != NULL) {
+        return cli_usage(cli, "--from-topic goes with no ROUTE ID, --dead, "
+                              "--tenant, --limit and --wait");
+    }
+    return cli_replay_letters(cli);
+}
+
 int cli_cmd_replay(struct cli *cli)
 {
+    if (cli->values[CLI_FROM_TOPIC] != NULL) {
+        return replay_topic(cli);
+    }
+    if (has_topic_option(cli)) {
+        return cli_usage(cli, "--cluster, --until, --id and --max-replays go "
+                              "with --from-topic");
+    }
     if (cli->values[CLI_DEAD] != NULL) {
         if (cli->n_words > 0 || cli->values[CLI_TENANT] != NULL) {
             return cli_usage(cli, "--dead goes with no ROUTE ID and no tenant");
@@ -485,7 +521,7 @@ int cli_cmd_replay(struct cli *cli)
         return cli_usage(cli, "filters go with --dead");
     }
     if (cli->n_words != 2) {
-        return cli_usage(cli, "give ROUTE ID, or --dead");
+        return cli_usage(cli, "give ROUTE ID, --dead, or --from-topic TOPIC");
     }
     return order_one(cli);
 }

@@ -156,6 +156,15 @@ static void free_pairs(struct config_pairs *pairs)
     free(pairs->items);
 }
 
+static void free_clusters(struct config_clusters *clusters)
+{
+    for (size_t i = 0; i < clusters->n; i++) {
+        free(clusters->items[i].name);
+        free_pairs(&clusters->items[i].properties);
+    }
+    free(clusters->items);
+}
+
 static void free_objects(const struct option *option, void *base)
 {
     const size_t *count = (const void *)((char *)base + option->count_offset);
@@ -187,7 +196,11 @@ static void free_option(const struct option *option, void *base)
         break;
     case OPTION_MAP:
     case OPTION_SECRET_MAP:
+    case OPTION_PROPERTIES:
         free_pairs(option_field(option, base));
+        break;
+    case OPTION_CLUSTERS:
+        free_clusters(option_field(option, base));
         break;
     case OPTION_OBJECT:
         free_section(option->section, base);
@@ -231,6 +244,8 @@ static void free_made(struct config *config)
         free_secrets(&route->environment_lines);
         free(route->answer_content_type);
     }
+    free(config->all_clusters);
+    config_strings_free(&config->streams);
 }
 
 void config_free(struct config *config)

@@ -24,7 +24,9 @@
 #include "engine/engine.h"
 #include "handler/exec.h"
 #include "handler/http.h"
+#include "handler/kafka.h"
 #include "handler/noop.h"
+#include "kafka/client.h"
 #include "source/http.h"
 #include "source/value.h"
 #include "source/verify.h"
@@ -37,6 +39,15 @@ struct config_strings {
 /* Names and values of a map, in the order of the file. */
 struct config_pairs {
     const char *(*items)[2];
+    size_t n;
+};
+
+/* "clusters": librdkafka's properties, by the name of the cluster. */
+struct config_clusters {
+    struct config_cluster {
+        char *name;
+        struct config_pairs properties;
+    } * items;
     size_t n;
 };
 
@@ -61,6 +72,7 @@ enum config_handler {
     CONFIG_HANDLER_HTTP,
     CONFIG_HANDLER_EXEC,
     CONFIG_HANDLER_NOOP,
+    CONFIG_HANDLER_KAFKA,
 };
 
 struct config_route {
@@ -72,8 +84,12 @@ struct config_route {
     struct store_retention retention;
     uint64_t max_dead_bytes;
     enum on_dead_full on_dead_full;
+    bool has_source, has_http_source, has_kafka_source;
+    struct {
+        char *cluster, *group;
+        struct config_strings topics;
+    } kafka; /* source.kafka */
     /* source.http */
-    bool has_source, has_http_source;
     char *path;
     struct config_strings methods;
     struct config_strings allow;
@@ -83,14 +99,24 @@ struct config_route {
     bool has_verify;
     char *verify_scheme;
     struct config_verify verify;
-    struct value id, tenant, order_by;
+    struct value id, tenant, order_by; /* "none": choices is not NULL, but
+                                          n_choices is 0 */
     uint16_t answer_status;
     char *answer_body;
     char *answer_content_type;
     struct config_pairs answer_headers; /* without Content-Type */
+    bool has_dead_kafka;
+    struct {
+        char *cluster, *topic;
+        struct config_strings headers;
+    } dead_kafka; /* dead_letter.kafka */
     /* handler */
-    bool has_handler, has_http, has_exec, has_noop;
-    enum config_handler handler; /* the one of the three that is there */
+    bool has_handler, has_http, has_exec, has_noop, has_kafka;
+    enum config_handler handler; /* the one of the four that is there */
+    struct {
+        char *cluster, *topic;
+        enum kafka_key key;
+    } produce; /* handler.kafka */
     uint32_t concurrency;
     uint64_t max_result_bytes;
     struct config_pairs handler_headers, environment;
@@ -142,8 +168,15 @@ struct config {
         enum log_format format;
     } log;
     int64_t shutdown_timeout_ms;
+    struct config_pairs kafka; /* items NULL: it is not there */
+    struct config_clusters clusters;
     struct config_route *routes;
     size_t n_routes;
+    /* `kafka` and `clusters` together, as the clients take them; those of the
+     * routes are among them. */
+    struct kafka_cluster *all_clusters;
+    size_t n_all_clusters;
+    struct config_strings streams; /* "cluster/topic/group" of all routes */
     struct buf warnings; /* lines for stderr: group-readable secret, … */
 };
 
@@ -152,6 +185,18 @@ struct config {
 bool config_load(struct config **out, const char *path, struct buf *problems,
                  struct err *err) MUST_CHECK;
 void config_free(struct config *config);
+
+/* The place of a cluster that a route names, in all_clusters. */
+size_t config_cluster_index(const struct config *config, const char *name);
+
+/* The place in `streams` of a route's i-th topic. */
+size_t config_stream_index(const struct config *config,
+                           const struct config_route *route, size_t topic);
+
+/* Makes clients of all clusters, for a moment, and talks to nobody; for
+ * `check`. False with a line in `problems` for each that cannot be made. */
+bool config_try_clients(const struct config *config,
+                        struct buf *problems) MUST_CHECK;
 
 /* What is in force, as JSON, secrets masked (`check --effective`). */
 void config_write_effective(const struct config *config, struct buf *out);

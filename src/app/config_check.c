@@ -210,6 +210,8 @@ static void check_routes(struct config_reading *reading)
         for (size_t k = 0; k < i; k++) {
             config_route_check_pair(reading, &config->routes[k],
                                     &config->routes[i]);
+            config_kafka_check_pair(reading, &config->routes[k],
+                                    &config->routes[i]);
         }
         config_leave(reading, item);
     }
@@ -249,5 +251,9 @@ void config_check(struct config_reading *reading)
     check_listen(reading);
     check_admin(reading);
     check_room(reading);
+    config_clusters_make(config);
     check_routes(reading);
+    if (reading->n_problems == 0) {
+        config_streams_make(config);
+    }
 }

@@ -59,6 +59,10 @@ static const char *type_text(enum option_type type)
         return "map of strings";
     case OPTION_SECRET_MAP:
         return "map of strings or secrets";
+    case OPTION_PROPERTIES:
+        return "map of properties";
+    case OPTION_CLUSTERS:
+        return "map of such maps";
     case OPTION_OBJECT:
         return "object";
     case OPTION_OBJECTS:
@@ -70,7 +74,9 @@ static const char *type_text(enum option_type type)
 static void put_type(const struct option *option, struct buf *out)
 {
     if (option->choices || option->names) {
-        buf_add_str(out, type_text(OPTION_CHOICE));
+        buf_add_str(out, option->type == OPTION_STRINGS
+                             ? "list of "
+                             : type_text(OPTION_CHOICE));
         put_choices(option, out);
         return;
     }

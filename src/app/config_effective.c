@@ -69,6 +69,31 @@ static json_t *map_json(const struct config_pairs *pairs, bool masked)
     return map;
 }
 
+static json_t *properties_json(const struct config_pairs *pairs)
+{
+    json_t *map = json_object();
+
+    for (size_t i = 0; i < pairs->n; i++) {
+        const char *name = pairs->items[i][0];
+
+        json_object_set_new(
+            map, name,
+            json_string(kafka_is_secret(name) ? mask : pairs->items[i][1]));
+    }
+    return map;
+}
+
+static json_t *clusters_json(const struct config_clusters *clusters)
+{
+    json_t *map = json_object();
+
+    for (size_t i = 0; i < clusters->n; i++) {
+        json_object_set_new(map, clusters->items[i].name,
+                            properties_json(&clusters->items[i].properties));
+    }
+    return map;
+}
+
 static const char *term_form(enum value_kind kind)
 {
     switch (kind) {
@@ -178,6 +203,7 @@ static json_t *list_option_json(const struct option *option, const void *base)
     const struct config_strings *strings = field;
     const struct config_statuses *statuses = field;
     const struct config_pairs *pairs = field;
+    const struct config_clusters *clusters = field;
     const struct value *value = field;
 
     if (option->type == OPTION_STATUSES) {
@@ -186,6 +212,12 @@ static json_t *list_option_json(const struct option *option, const void *base)
     if (option->type == OPTION_MAP || option->type == OPTION_SECRET_MAP) {
         return pairs->n ? map_json(pairs, option->type == OPTION_SECRET_MAP)
                         : NULL;
+    }
+    if (option->type == OPTION_PROPERTIES) {
+        return pairs->items ? properties_json(pairs) : NULL;
+    }
+    if (option->type == OPTION_CLUSTERS) {
+        return clusters->n ? clusters_json(clusters) : NULL;
     }
     if (option->type != OPTION_VALUE) {
         return strings->n
@@ -227,6 +259,8 @@ static json_t *option_json(const struct option *option, const void *base)
     case OPTION_VALUE:
     case OPTION_MAP:
     case OPTION_SECRET_MAP:
+    case OPTION_PROPERTIES:
+    case OPTION_CLUSTERS:
         return list_option_json(option, base);
     case OPTION_SECRET_PART:
         return part_json(option);

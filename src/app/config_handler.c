@@ -242,7 +242,8 @@ static void check_noop(struct config_reading *reading,
 void config_handler_check(struct config_reading *reading,
                           struct config_route *route)
 {
-    int n = route->has_http + route->has_exec + route->has_noop;
+    int n =
+        route->has_http + route->has_exec + route->has_noop + route->has_kafka;
     size_t mark;
 
     if (!route->has_handler) {
@@ -253,8 +254,8 @@ void config_handler_check(struct config_reading *reading,
     if (n != 1) {
         if (n > 1 || !config_has_problem(reading, "handler")) {
             config_problem_at(reading, "handler",
-                              "must have one of \"http\", \"exec\" and "
-                              "\"noop\"");
+                              "must have one of \"http\", \"exec\", "
+                              "\"kafka\" and \"noop\"");
         }
         return;
     }
@@ -263,6 +264,8 @@ void config_handler_check(struct config_reading *reading,
         check_http(reading, route);
     } else if (route->has_exec) {
         check_exec(reading, route);
+    } else if (route->has_kafka) {
+        config_kafka_handler_check(reading, route);
     } else {
         check_noop(reading, route);
     }

@@ -79,7 +79,25 @@ void config_read(struct config_reading *reading, const json_t *root);
 void config_strings_add(struct config_strings *strings, char *item);
 void config_strings_free(struct config_strings *strings);
 
-/* --- config_check.c, _route.c, _pair.c, _handler.c: what follows --------- */
+/* --- config_properties.c: the clusters ----------------------------------- */
+
+/* The name of the cluster that the object "kafka" is. */
+#define CONFIG_DEFAULT_CLUSTER "default"
+
+/* For the table of readers. */
+void config_properties_read(struct config_reading *reading,
+                            const struct option *option, const json_t *json,
+                            void *base);
+void config_clusters_read(struct config_reading *reading,
+                          const struct option *option, const json_t *json,
+                          void *base);
+
+/* Fills in all_clusters. */
+void config_clusters_make(struct config *config);
+bool config_clusters_find(const struct config *config, const char *name,
+                          size_t *index);
+
+/* --- config_check.c, _route.c, _pair.c, _handler.c, _kafka.c: what follows */
 
 void config_check(struct config_reading *reading);
 void config_route_check(struct config_reading *reading,
@@ -92,6 +110,17 @@ void config_route_check_pair(struct config_reading *reading,
                              const struct config_route *later);
 void config_handler_check(struct config_reading *reading,
                           struct config_route *route);
+void config_kafka_source_check(struct config_reading *reading,
+                               struct config_route *route);
+void config_kafka_check_pair(struct config_reading *reading,
+                             const struct config_route *earlier,
+                             const struct config_route *later);
+void config_kafka_handler_check(struct config_reading *reading,
+                                struct config_route *route);
+/* Fills in the streams, where all is well. */
+void config_streams_make(struct config *config);
+void config_dead_letter_check(struct config_reading *reading,
+                              const struct config_route *route);
 
 /* True for 1 to 64 of A-Z a-z 0-9 . _ - */
 bool config_name_ok(const char *name);

@@ -64,8 +64,12 @@ static const char value_expressions[] =
     "|---|---|\n"
     "| `json:/data/id` | what stands at that JSON pointer of the body: a "
     "string, a number (exactly as written) or a boolean |\n"
-    "| `header:X-Event-Id` | a header of the request |\n"
-    "| `query:id` | a parameter of the query, decoded |\n"
+    "| `header:X-Event-Id` | HTTP: a header of the request |\n"
+    "| `query:id` | HTTP: a parameter of the query, decoded |\n"
+    "| `kafka:key` | Kafka: the message's key |\n"
+    "| `kafka:header:event-id` | Kafka: a header of the message |\n"
+    "| `kafka:position` | Kafka: `topic/partition/offset`, which every message "
+    "has; behind a topic that was made again `~N` |\n"
     "| `body:sha256` | a digest of the body, where there is no id at all |\n"
     "| `const:text` | the text itself |\n"
     "\n"
@@ -84,7 +88,9 @@ static const char value_expressions[] =
     "that\n"
     "has none is answered 400, and so is one where the header or the member "
     "stands\n"
-    "twice: nobody must be able to choose which one counts.\n"
+    "twice: nobody must be able to choose which one counts. A message like "
+    "that is\n"
+    "DEAD (`undecodable`) under its position, and blocks nothing.\n"
     "\n";
 
 static const char outcomes[] =
@@ -121,6 +127,51 @@ static const char outcomes[] =
     "log, line by line; what it prints is kept when it succeeds.\n"
     "\n";
 
+static const char kafka[] =
+    "## Kafka clusters\n"
+    "\n"
+    "`kafka` is the cluster that routes mean when they name none, "
+    "`clusters` has\n"
+    "more, each under a name. Both hold properties of librdkafka as its "
+    "CONFIGURATION.md\n"
+    "lists them: strings, numbers, `true` and `false`. What the library does "
+    "not know, or\n"
+    "does not take, is told by `onced check`, which also prints its version; "
+    "it makes\n"
+    "the clients, so that missing certificates are noticed, and talks to no "
+    "broker.\n"
+    "\n"
+    "```jsonc\n"
+    "\"kafka\": { \"bootstrap.servers\": \"kafka-1:9093,kafka-2:9093\",\n"
+    "           \"security.protocol\": \"SASL_SSL\", \"sasl.mechanism\": "
+    "\"SCRAM-SHA-512\",\n"
+    "           \"sasl.username\": \"onced\", \"sasl.password\": { \"env\": "
+    "\"KAFKA_PASSWORD\" } },\n"
+    "\"clusters\": { \"archive\": { \"bootstrap.servers\": \"archive:9092\" "
+    "} }\n"
+    "```\n"
+    "\n"
+    "- `bootstrap.servers` is required. Passwords, secrets and private keys "
+    "are "
+    "secrets,\n"
+    "  written as all of them are and shown as `***`. Relative paths of "
+    "`….location` start at\n"
+    "  the folder of the configuration file.\n"
+    "- Refused by name is what would break a promise: `group.id` (it belongs "
+    "to "
+    "the\n"
+    "  route), `enable.auto.commit=false`, `enable.auto.offset.store=true`,\n"
+    "  `enable.partition.eof=true`, `acks` other than `all`,\n"
+    "  `enable.idempotence=false`, `transactional.id`, and what would take "
+    "the library's\n"
+    "  reports from onced.\n"
+    "- Set unless the cluster says otherwise, with the reasons in "
+    "[kafka.md](kafka.md):\n"
+    "  `group.instance.id` (`onced-<store id>-<group>`; `\"\"` for none),\n"
+    "  `session.timeout.ms` 10000, `auto.offset.reset` `earliest`,\n"
+    "  `auto.commit.interval.ms` 1000, and how much is fetched ahead.\n"
+    "\n";
+
 static const char end[] =
     "## Memory\n"
     "\n"
@@ -136,9 +187,14 @@ static const char end[] =
     "| `bodies` | `listen.max_in_flight` |\n"
     "| `inbox` | `inbox.max_bytes` |\n"
     "| `attempts` | for each route `concurrency` × (2 × `max_body` + "
-    "`max_result` + 64 KiB) |\n"
+    "`max_result` + 64 KiB); a message counts as 1 MiB |\n"
     "| `ids` | the newest ids, at most 4 Mi × 2 × 64 bytes, and a filter of 2 "
     "bytes for each id that fits into `store.max_size` |\n"
+    "\n"
+    "Of each Kafka partition that is assigned, librdkafka holds up to\n"
+    "`queued.max.messages.kbytes` and one fetch beside that; how many there "
+    "are the\n"
+    "configuration does not say.\n"
     "\n"
     "Parts are rounded up to whole MiB. The kernel's cache of the store's file "
     "is not\n"
@@ -193,5 +249,6 @@ void config_prose_behind(const char *path, struct buf *out)
 
 void config_prose_end(struct buf *out)
 {
+    buf_add_str(out, kafka);
     buf_add_str(out, end);
 }

@@ -238,6 +238,12 @@ static void read_item(struct config_reading *reading,
                      ? config_value_text(reading, json, CONFIG_SECRET)
                      : read_text(reading, option, json);
 
+    size_t at;
+
+    if (text && option->choices && !choose(reading, option, text, &at)) {
+        free(text);
+        text = NULL;
+    }
     if (text) {
         config_strings_add(strings, text);
     }
@@ -373,6 +379,7 @@ static void read_value(struct config_reading *reading,
 
     if (text && option->flags & OPTION_MAY_BE_NONE &&
         strcmp(text, "none") == 0) {
+        value->choices = mem_new(1, sizeof(*value->choices));
         return;
     }
     if (!json_is_array(json)) {
@@ -481,6 +488,8 @@ static read_function *const readers[OPTION_TYPES] = {
     [OPTION_VALUE] = read_value,
     [OPTION_MAP] = read_map,
     [OPTION_SECRET_MAP] = read_map,
+    [OPTION_PROPERTIES] = config_properties_read,
+    [OPTION_CLUSTERS] = config_clusters_read,
     [OPTION_OBJECT] = read_object,
     [OPTION_OBJECTS] = read_objects,
 };

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "handler/wire.h"
 
+#define GIVE_UP_AFTER_MS (INT64_C(3) * 86400 * 1000)
 #define KEEP_ENVELOPE_MS (INT64_C(7) * 86400 * 1000)
 #define KEEP_RESULT_MS (INT64_C(35) * 86400 * 1000)
 
@@ -264,6 +265,42 @@ static void fill_scheme_id(struct config_route *route)
     }
 }
 
+/* Values that a source does not have. */
+struct unfit {
+    enum value_kind kind;
+    const char *why;
+};
+
+#define NOT_HTTP "kafka: has no value on a route whose source is http"
+
+static const struct unfit unfit_http[] = {
+    {VALUE_KAFKA_KEY, NOT_HTTP},
+    {VALUE_KAFKA_HEADER, NOT_HTTP},
+    {VALUE_KAFKA_POSITION, NOT_HTTP},
+};
+static const struct unfit unfit_kafka[] = {
+    {VALUE_HEADER, "header: has no value on a route whose source is kafka; "
+                   "write kafka:header:"},
+    {VALUE_QUERY, "query: has no value on a route whose source is kafka"},
+};
+
+static const char *unfit_value(const struct config_route *route,
+                               const struct value *value)
+{
+    const struct unfit *table =
+        route->has_kafka_source ? unfit_kafka : unfit_http;
+    size_t n = route->has_kafka_source
+                   ? sizeof(unfit_kafka) / sizeof(unfit_kafka[0])
+                   : sizeof(unfit_http) / sizeof(unfit_http[0]);
+
+    for (size_t i = 0; i < n; i++) {
+        if (value_uses(value, table[i].kind)) {
+            return table[i].why;
+        }
+    }
+    return NULL;
+}
+
 static void check_values(struct config_reading *reading,
                          struct config_route *route)
 {
@@ -279,15 +316,16 @@ static void check_values(struct config_reading *reading,
     }
     if (route->id.n_choices == 0 && !config_has_problem(reading, "id") &&
         !config_has_problem(reading, "verify")) {
-        config_problem_at(reading, "id", "is required");
+        config_problem_at(reading, "id", "is required%s",
+                          route->has_kafka_source
+                              ? "; \"kafka:position\" is what every message has"
+                              : "");
     }
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-        if (value_uses(values[i].value, VALUE_KAFKA_KEY) ||
-            value_uses(values[i].value, VALUE_KAFKA_HEADER) ||
-            value_uses(values[i].value, VALUE_KAFKA_POSITION)) {
-            config_problem_at(reading, values[i].key,
-                              "kafka: has no value on a route whose source is "
-                              "http");
+        const char *why = unfit_value(route, values[i].value);
+
+        if (why) {
+            config_problem_at(reading, values[i].key, "%s", why);
         }
     }
 }
@@ -391,11 +429,16 @@ static void check_live(struct config_reading *reading,
     if (!route->has_source) {
         config_problem_at(reading, "source",
                           "is required, unless the route is retired");
-    } else if (!route->has_http_source &&
+    } else if (route->has_http_source == route->has_kafka_source &&
                !config_has_problem(reading, "source")) {
-        config_problem_at(reading, "source", "must have \"http\"");
+        config_problem_at(reading, "source",
+                          "must have one of \"http\" and \"kafka\"");
+        return;
     }
-    if (route->has_http_source) {
+    if (route->has_kafka_source) {
+        config_kafka_source_check(reading, route);
+        check_values(reading, route);
+    } else if (route->has_http_source) {
         check_http_source(reading, route);
         check_verify(reading, route);
         check_values(reading, route);
@@ -419,10 +462,14 @@ void config_route_check(struct config_reading *reading,
     }
     config_retention_check(reading, &route->retention);
     check_retry(reading, route);
-    check_respond(reading, route);
     if (route->retired) {
         check_retired(reading, route);
     } else {
         check_live(reading, route);
     }
+    if (route->policy.give_up_after_ms < 0) {
+        route->policy.give_up_after_ms = GIVE_UP_AFTER_MS;
+    }
+    config_dead_letter_check(reading, route);
+    check_respond(reading, route);
 }

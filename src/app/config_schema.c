@@ -137,6 +137,9 @@ static json_t *option_schema(const struct option *option)
     case OPTION_CHOICE:
         return choice_schema(option);
     case OPTION_STRINGS:
+        if (option->choices) {
+            return list_of(choice_schema(option), false);
+        }
         if (option->flags & OPTION_LIST_ONLY) {
             return list_of(reference("text"), false);
         }
@@ -151,6 +154,10 @@ static json_t *option_schema(const struct option *option)
         return map_of(reference("text"));
     case OPTION_SECRET_MAP:
         return map_of(reference("secret"));
+    case OPTION_PROPERTIES:
+        return map_of(reference("property"));
+    case OPTION_CLUSTERS:
+        return map_of(map_of(reference("property")));
     case OPTION_OBJECT:
         return object_schema(option);
     case OPTION_OBJECTS:
@@ -212,6 +219,8 @@ static const char definitions[] =
     "    { \"type\": \"object\", \"additionalProperties\": false,"
     "      \"properties\": { \"value\": { \"type\": \"string\" } },"
     "      \"required\": [ \"value\" ] } ] },"
+    "  \"property\": { \"anyOf\": [ { \"$ref\": \"#/$defs/secret\" },"
+    "    { \"type\": [ \"number\", \"boolean\" ] } ] },"
     "  \"duration\": { \"anyOf\": [ { \"type\": \"string\","
     "      \"pattern\": \"^[0-9]+([.][0-9]{1,3})?(ms|s|m|h|d)$\" },"
     "    { \"$ref\": \"#/$defs/elsewhere\" } ] },"

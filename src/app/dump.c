@@ -131,6 +131,26 @@ static void set_order_key(json_t *event, uint64_t order_key)
             (struct slice){(const char *)bytes, sizeof bytes});
 }
 
+/* Null where it came with no message of a partition. */
+static bool set_position(json_t *event, const struct store *store,
+                         const struct store_position *position, struct err *err)
+{
+    const char *stream = store_stream_name(store, position->stream);
+
+    if (position->stream == 0) {
+        set(event, "position", json_null());
+        return true;
+    }
+    if (stream == NULL) {
+        return err_set(err, ERR_DATA, "it names an unknown stream");
+    }
+    set(event, "position",
+        json_pack("{s:s, s:i, s:I}", "stream", stream, "partition",
+                  (int)position->partition, "offset",
+                  (json_int_t)position->offset));
+    return true;
+}
+
 static json_t *record_json(const struct store *store,
                            const struct store_entry *entry)
 {
@@ -180,8 +200,9 @@ static json_t *headers_json(const struct headers *headers)
     size_t at = 0;
 
     while (headers_next(headers, &at, &header)) {
-        add(all, json_pack("[o, o]", bytes_json(header.name),
-                           bytes_json(header.value)));
+        add(all,
+            json_pack("[o, o]", bytes_json(header.name),
+                      header.is_null ? json_null() : bytes_json(header.value)));
     }
     return all;
 }
@@ -202,7 +223,7 @@ static void set_kafka(json_t *request, const struct envelope *envelope)
     set_optional(request, "key", envelope->has_key, envelope->key);
 }
 
-static json_t *request_json(const struct envelope *envelope)
+json_t *dump_request(const struct envelope *envelope)
 {
     json_t *request = json_object();
 
@@ -234,7 +255,7 @@ static bool set_request(json_t *event, struct store *store,
     }
     if (ok) {
         set(event, "request",
-            found == STORE_FOUND ? request_json(&envelope) : json_null());
+            found == STORE_FOUND ? dump_request(&envelope) : json_null());
     }
     buf_free(&flat);
     return ok;
@@ -300,7 +321,8 @@ bool dump_event(json_t **out, struct store *store,
 {
     json_t *event = record_json(store, entry);
 
-    if (!set_request(event, store, entry, err) ||
+    if (!set_position(event, store, &entry->position, err) ||
+        !set_request(event, store, entry, err) ||
         !set_result(event, store, entry, err) ||
         !set_history(event, store, entry, err)) {
         json_decref(event);

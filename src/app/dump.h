@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "core/envelope.h"
 #include "store/store.h"
 
 enum { DUMP_VERSION = 1 };
@@ -29,5 +30,8 @@ bool dump_write(struct store *store, const char *route, FILE *out,
 /* One event as its line says it; inside a transaction. */
 bool dump_event(json_t **out, struct store *store,
                 const struct store_entry *entry, struct err *err) MUST_CHECK;
+
+/* What arrived, as "request" of a line says it. */
+json_t *dump_request(const struct envelope *envelope);
 
 #endif

@@ -12,6 +12,17 @@
 
 enum { HISTORY_MAX = 1000000 };
 
+static void free_owned(struct dump_owned *owned)
+{
+    while (owned != NULL) {
+        struct dump_owned *next = owned->next;
+
+        buf_free(&owned->bytes);
+        free(owned);
+        owned = next;
+    }
+}
+
 /* --- the record ----------------------------------------------------------- */
 
 static void read_state(struct member_reading *parse, const json_t *line,
@@ -115,6 +126,22 @@ static void read_record(struct member_reading *parse, const json_t *line,
     read_fingerprint(parse, line, &record->fingerprint);
 }
 
+/* Dumps from before there were topics have none. */
+static void read_position(struct member_reading *parse, const json_t *line,
+                          struct load_event *event)
+{
+    const json_t *from = json_object_get(line, "position");
+
+    if (from == NULL || json_is_null(from)) {
+        return;
+    }
+    event->stream = member_word(parse, from, "stream");
+    event->position.partition =
+        (int32_t)member_number(parse, from, "partition", INT32_MAX);
+    event->position.offset =
+        (int64_t)member_number(parse, from, "offset", INT64_MAX);
+}
+
 /* As a delivery's would be. */
 static void check_name(struct member_reading *parse, const char *name,
                        struct slice value)
@@ -149,6 +176,19 @@ static struct slice read_part(struct member_reading *parse, const json_t *part)
     return member_base64(parse, json_object_get(part, "base64"), "headers");
 }
 
+static void read_header(struct member_reading *parse, const json_t *header,
+                        struct buf *flat)
+{
+    struct slice name = read_part(parse, json_array_get(header, 0));
+    const json_t *value = json_array_get(header, 1);
+
+    if (json_is_null(value)) {
+        headers_add_null(flat, name);
+    } else {
+        headers_add(flat, name, read_part(parse, value));
+    }
+}
+
 static void read_headers(struct member_reading *parse, const json_t *object,
                          struct buf *flat)
 {
@@ -164,8 +204,7 @@ static void read_headers(struct member_reading *parse, const json_t *object,
             member_fail(parse, "headers", "has one that is no pair");
             return;
         }
-        headers_add(flat, read_part(parse, json_array_get(header, 0)),
-                    read_part(parse, json_array_get(header, 1)));
+        read_header(parse, header, flat);
     }
 }
 
@@ -195,16 +234,12 @@ static void read_http(struct member_reading *parse, const json_t *from,
     out->has_query = member_bytes(parse, from, "query", &out->query);
 }
 
-static void read_request(struct member_reading *parse, const json_t *line,
-                         struct dump_read *out)
+static void read_envelope(struct member_reading *parse, const json_t *from,
+                          struct buf *flat)
 {
-    const json_t *from = member_get(parse, line, "request");
     struct envelope envelope = {.kind = ENVELOPE_HTTP};
     struct buf headers = BUF_INIT;
 
-    if (json_is_null(from)) {
-        return;
-    }
     if (json_object_get(from, "topic") != NULL ||
         json_object_get(from, "topic_base64") != NULL) {
         read_kafka(parse, from, &envelope);
@@ -216,11 +251,34 @@ static void read_request(struct member_reading *parse, const json_t *line,
     read_headers(parse, from, &headers);
     if (!parse->bad) {
         envelope.headers.flat = buf_slice(&headers);
-        envelope_encode(&envelope, &out->envelope);
+        envelope_encode(&envelope, flat);
+    }
+    buf_free(&headers);
+}
+
+static void read_request(struct member_reading *parse, const json_t *line,
+                         struct dump_read *out)
+{
+    const json_t *from = member_get(parse, line, "request");
+
+    if (json_is_null(from)) {
+        return;
+    }
+    read_envelope(parse, from, &out->envelope);
+    if (!parse->bad) {
         out->event.has_envelope = true;
         out->event.envelope = buf_slice(&out->envelope);
     }
-    buf_free(&headers);
+}
+
+bool dump_read_request(const json_t *request, struct buf *flat, struct err *err)
+{
+    struct dump_owned *owned = NULL;
+    struct member_reading parse = {.err = err, .owned = &owned};
+
+    read_envelope(&parse, request, flat);
+    free_owned(owned);
+    return !parse.bad;
 }
 
 static void read_result(struct member_reading *parse, const json_t *line,
@@ -337,6 +395,7 @@ bool dump_read_event(const json_t *line, struct dump_read *out, struct err *err)
     out->event.text = out->text;
     read_names(&parse, line, &out->event);
     read_record(&parse, line, &out->event.record);
+    read_position(&parse, line, &out->event);
     member_text(&parse, line, "code", out->code, sizeof out->code);
     member_text(&parse, line, "text", out->text, sizeof out->text);
     read_request(&parse, line, out);
@@ -347,13 +406,8 @@ bool dump_read_event(const json_t *line, struct dump_read *out, struct err *err)
 
 void dump_read_fini(struct dump_read *read)
 {
-    while (read->owned != NULL) {
-        struct dump_owned *owned = read->owned;
-
-        read->owned = owned->next;
-        buf_free(&owned->bytes);
-        free(owned);
-    }
+    free_owned(read->owned);
+    read->owned = NULL;
     buf_free(&read->envelope);
     buf_free(&read->result);
     free(read->history);

@@ -60,6 +60,11 @@ bool dump_read_event(const json_t *line, struct dump_read *out,
                      struct err *err) MUST_CHECK;
 void dump_read_fini(struct dump_read *read);
 
+/* What arrived, as "request" of a line has it (an object): its flat form is
+ * appended. ERR_DATA says what is wrong with it. */
+bool dump_read_request(const json_t *request, struct buf *flat,
+                       struct err *err) MUST_CHECK;
+
 /* One line of ids that were handled elsewhere. */
 struct dump_seen {
     const char *route; /* NULL: not told */

@@ -2,12 +2,14 @@
 #include "app/labels.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "base/metrics.h"
 #include "core/record.h"
 #include "engine/engine.h"
 #include "source/http.h"
+#include "source/kafka.h"
 #include "source/verify.h"
 
 enum {
@@ -22,6 +24,11 @@ static const char *states[STATES];
 static char settled_text[SETTLED_LABELS][LABEL_SIZE];
 static const char *settled[SETTLED_LABELS];
 static const char *verify[VERIFY_STATUSES];
+static const char *outcomes[METRIC_LABEL_VALUES_MAX];
+static size_t n_outcomes;
+static size_t kafka_outcomes[METRIC_LABEL_VALUES_MAX];
+/* In the order of dead_letter.published. */
+static const char *const published[] = {"failed", "published"};
 
 static void set_values(struct metrics_labels *labels, enum metric metric,
                        const char *const *values, size_t n)
@@ -59,6 +66,37 @@ static void fill_states(void)
     }
 }
 
+/* The place of an outcome, which is added where it is new. */
+static size_t outcome_index(const char *outcome)
+{
+    size_t i = 0;
+
+    while (i < n_outcomes && strcmp(outcomes[i], outcome) != 0) {
+        i++;
+    }
+    CHECK(i < METRIC_LABEL_VALUES_MAX);
+    outcomes[i] = outcome;
+    n_outcomes += i == n_outcomes;
+    return i;
+}
+
+/* One list for both sources: that of HTTP, which indexes it, and what only
+ * Kafka has. */
+static void fill_outcomes(void)
+{
+    for (size_t i = 0; http_source_outcomes[i] != NULL; i++) {
+        (void)outcome_index(http_source_outcomes[i]);
+    }
+    for (size_t i = 0; kafka_source_outcomes[i] != NULL; i++) {
+        kafka_outcomes[i] = outcome_index(kafka_source_outcomes[i]);
+    }
+}
+
+const size_t *labels_kafka_outcomes(void)
+{
+    return kafka_outcomes;
+}
+
 void labels_start_metrics(const struct config *config)
 {
     static const char *const versions[] = {ONCED_VERSION};
@@ -72,13 +110,15 @@ void labels_start_metrics(const struct config *config)
         route_names[i] = config->routes[i].name;
     }
     fill_states();
-    set_values(&labels, METRIC_DELIVERIES, http_source_outcomes,
-               count(http_source_outcomes));
+    fill_outcomes();
+    set_values(&labels, METRIC_DELIVERIES, outcomes, n_outcomes);
     set_values(&labels, METRIC_ATTEMPTS, engine_attempt_results,
                count(engine_attempt_results));
     set_values(&labels, METRIC_EVENTS, states, STATES);
     set_values(&labels, METRIC_SETTLED, settled, SETTLED_LABELS);
     set_values(&labels, METRIC_VERIFY_FAILURES, verify, VERIFY_STATUSES);
+    set_values(&labels, METRIC_DEAD_LETTERS_PUBLISHED, published,
+               sizeof published / sizeof published[0]);
     set_values(&labels, METRIC_BUILD_INFO, versions, 1);
     metrics_start(&labels);
     metric_set(METRIC_BUILD_INFO, 0, 0, 1);

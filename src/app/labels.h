@@ -12,4 +12,8 @@
  * the metrics. Once per process. */
 void labels_start_metrics(const struct config *config);
 
+/* For each of kafka_source_outcomes its place among the values of the label
+ * "outcome"; after labels_start_metrics. */
+const size_t *labels_kafka_outcomes(void);
+
 #endif

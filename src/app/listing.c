@@ -23,8 +23,8 @@ static bool find_route(const struct store *store, const char *name,
     return err_set(err, ERR_NOT_FOUND, "no route \"%s\"", name);
 }
 
-static bool parse_since(const char *text, int64_t now_ms, int64_t *out,
-                        struct err *err)
+bool listing_when(const char *name, const char *text, int64_t now_ms,
+                  int64_t *out, struct err *err)
 {
     int64_t ago_ms;
 
@@ -36,9 +36,9 @@ static bool parse_since(const char *text, int64_t now_ms, int64_t *out,
         return true;
     }
     return err_set(err, ERR_USAGE,
-                   "since: \"%s\" is neither a duration (2h) nor a time "
+                   "%s: \"%s\" is neither a duration (2h) nor a time "
                    "(2026-01-31T10:00:00Z)",
-                   text);
+                   name, text);
 }
 
 static bool parse_state(const char *text, struct store_filter *out,
@@ -84,7 +84,7 @@ bool listing_filter(const struct listing *listing, const struct store *store,
         return false;
     }
     if (listing->since != NULL &&
-        !parse_since(listing->since, now_ms, &out->since_ms, err)) {
+        !listing_when("since", listing->since, now_ms, &out->since_ms, err)) {
         return false;
     }
     if (listing->cursor != NULL &&

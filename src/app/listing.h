@@ -23,6 +23,11 @@ struct listing {
     const char *limit, *cursor;
 };
 
+/* A duration before `now_ms`, or a time; ERR_USAGE, with the name, for what is
+ * neither. */
+bool listing_when(const char *name, const char *text, int64_t now_ms,
+                  int64_t *out, struct err *err) MUST_CHECK;
+
 /* ERR_USAGE for a word that cannot be understood, ERR_NOT_FOUND for a route
  * that the store does not know. */
 bool listing_filter(const struct listing *listing, const struct store *store,

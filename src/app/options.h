@@ -37,6 +37,8 @@ enum option_type {
     OPTION_VALUE,       /* struct value */
     OPTION_MAP,         /* struct config_pairs */
     OPTION_SECRET_MAP,  /* the same, values masked */
+    OPTION_PROPERTIES,  /* the same, of librdkafka; secrets by name */
+    OPTION_CLUSTERS,    /* struct config_clusters: such, each under a name */
     OPTION_OBJECT,      /* a section; bool: it is there */
     OPTION_OBJECTS,     /* a list of sections: pointer, and a count */
 };
@@ -62,8 +64,8 @@ struct option {
     size_t offset, width;  /* of the field; width 0: it has none */
     const char *preset;    /* the default as JSON text, or NULL */
     const char *otherwise; /* the default in words, where it has no preset */
-    /* Words that may be given: "retry|hold|!probe"; a '!' marks those of a
-     * later version. `names` gives more (NULL-ended). */
+    /* Words that may be given, of strings each: "retry|hold|!probe"; a '!'
+     * marks those of a later version. `names` gives more (NULL-ended). */
     const char *choices;
     const char *const *(*names)(void);
     uint64_t min, max; /* both 0: no range; in ms, bytes, or as counted; max
@@ -88,6 +90,9 @@ extern const struct option_section options_root;
 /* Parts of it. */
 extern const struct option_section options_route;
 extern const struct option_section options_handler;
+extern const struct option_section options_kafka_source;
+extern const struct option_section options_kafka_handler;
+extern const struct option_section options_kafka_dead_letter;
 
 /* NULL where the section has no such key. */
 const struct option *option_find(const struct option_section *section,

@@ -305,8 +305,17 @@ static const struct option root_options[] = {
      .item_size = sizeof(struct config_route),
      .count_offset = offsetof(struct config, n_routes),
      .help = "What arrives where, and who handles it. At least one."},
-    {.key = "kafka", .type = OPTION_OBJECT, .flags = OPTION_UNSUPPORTED},
-    {.key = "clusters", .type = OPTION_OBJECT, .flags = OPTION_UNSUPPORTED},
+    {.key = "kafka",
+     .type = OPTION_PROPERTIES,
+     FIELD(kafka),
+     .otherwise = "none",
+     .help = "The Kafka cluster that routes mean when they name none: "
+             "[properties of librdkafka](#kafka-clusters)."},
+    {.key = "clusters",
+     .type = OPTION_CLUSTERS,
+     FIELD(clusters),
+     .otherwise = "none",
+     .help = "More clusters, each under the name by which routes call it."},
 };
 
 const struct option_section options_root = {

@@ -58,13 +58,20 @@ static const struct option source_options[] = {
      .section = &http_section,
      .otherwise = "none",
      .help = "Requests to a path of the listener."},
-    {.key = "kafka", .type = OPTION_OBJECT, .flags = OPTION_UNSUPPORTED},
+    {.key = "kafka",
+     .type = OPTION_OBJECT,
+     .flags = OPTION_OPTIONAL,
+     FIELD(has_kafka_source),
+     .section = &options_kafka_source,
+     .otherwise = "none",
+     .help = "Messages of topics."},
 };
 
 static const struct option_section source_section = {
     .path = "routes[].source",
     .options = source_options,
     .n = OPTIONS_COUNT(source_options),
+    .intro = "Exactly one of these.",
 };
 
 static const struct option timestamp_options[] = {
@@ -214,7 +221,7 @@ static const struct option retry_options[] = {
     {.key = "give_up_after",
      .type = OPTION_DURATION,
      FIELD(policy.give_up_after_ms),
-     .preset = "\"3d\"",
+     .otherwise = "`3d`; `1h` where the source is Kafka",
      .min = OPTIONS_SECOND,
      .max = 365 * OPTIONS_DAY,
      .help = "No attempt starts later than that after the event was accepted, "
@@ -313,7 +320,13 @@ static const struct option dead_letter_options[] = {
          "`oldest` drops the oldest dead letter. One that holds an ordering "
          "key is never dropped; where those take twice `max_bytes`, the "
          "route stops."},
-    {.key = "kafka", .type = OPTION_OBJECT, .flags = OPTION_UNSUPPORTED},
+    {.key = "kafka",
+     .type = OPTION_OBJECT,
+     .flags = OPTION_OPTIONAL,
+     FIELD(has_dead_kafka),
+     .section = &options_kafka_dead_letter,
+     .otherwise = "none",
+     .help = "Writes them to a topic, too."},
 };
 
 static const struct option_section dead_letter_section = {
@@ -344,7 +357,7 @@ static const struct option route_options[] = {
      .flags = OPTION_OPTIONAL,
      FIELD(has_verify),
      .section = &verify_section,
-     .otherwise = "required with `source.http`",
+     .otherwise = "required with `source.http`, refused with Kafka",
      .help = "How they are known to be genuine."},
     {.key = "id",
      .type = OPTION_VALUE,
@@ -356,7 +369,7 @@ static const struct option route_options[] = {
      FIELD(tenant),
      .otherwise = "none",
      .help = "Ids are compared within a tenant. A delivery without one is "
-             "answered 400."},
+             "answered 400, a message without one is a dead letter."},
     {.key = "namespace",
      .type = OPTION_STRING,
      FIELD(namespace),
@@ -398,7 +411,7 @@ static const struct option route_options[] = {
      .type = OPTION_VALUE,
      .flags = OPTION_MAY_BE_NONE,
      FIELD(order_by),
-     .otherwise = "`\"none\"`",
+     .otherwise = "`\"none\"`; `kafka:key` where the source is Kafka",
      .help = "Events with the same key are handled one after another, in "
              "order of arrival."},
     {.key = "after_dead",

@@ -68,6 +68,8 @@ struct engine_route *setup_engine(const struct config *config,
     *out = (struct engine_options){
         .routes = routes,
         .n_routes = config->n_routes,
+        .streams = (const char *const *)config->streams.items,
+        .n_streams = config->streams.n,
         .clock = clock_system(),
         .random = next_random,
         .random_self = &random_state,

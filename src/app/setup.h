@@ -17,9 +17,9 @@ struct store_options setup_store(const struct config *config);
  * or too old. */
 struct store_options setup_reading(const char *path);
 
-/* All but the store. `handlers` has one for each route and is copied, or is
- * NULL where none will run. Returns out->routes, which the caller frees once
- * the engine is there; strings are the configuration's. */
+/* All but the store, and the publishers. `handlers` has one for each route and
+ * is copied, or is NULL where none will run. Returns out->routes, which the
+ * caller frees once the engine is there; strings are the configuration's. */
 struct engine_route *setup_engine(const struct config *config,
                                   const struct handler *handlers,
                                   struct engine_options *out);

@@ -249,3 +249,73 @@ bool site_set_keep(const struct site *site, struct store *store,
     buf_free(&problems);
     return ok;
 }
+
+/* --- one cluster ---------------------------------------------------------- */
+
+static const json_t *find_cluster(const struct site *site, const char *name,
+                                  struct err *err)
+{
+    const json_t *cluster =
+        name == NULL
+            ? json_object_get(site->root, "kafka")
+            : json_object_get(json_object_get(site->root, "clusters"), name);
+
+    if (cluster == NULL) {
+        (void)(name == NULL
+                   ? err_set(err, ERR_NOT_FOUND,
+                             "the configuration has no \"kafka\"")
+                   : err_set(err, ERR_NOT_FOUND,
+                             "the configuration has no cluster \"%s\"", name));
+    }
+    return cluster;
+}
+
+static void read_cluster(struct config_reading *reading, const char *name,
+                         const json_t *cluster)
+{
+    const char *key = name == NULL ? "kafka" : "clusters";
+    const struct option *option = option_find(&options_root, key);
+    size_t outer = config_enter(reading, key);
+    json_t *one;
+
+    CHECK(option != NULL);
+    if (name == NULL) {
+        config_properties_read(reading, option, cluster, reading->config);
+    } else {
+        one = json_object();
+        CHECK(json_object_set(one, name, (json_t *)cluster) == 0);
+        config_clusters_read(reading, option, one, reading->config);
+        json_decref(one);
+    }
+    config_leave(reading, outer);
+    config_clusters_make(reading->config);
+}
+
+bool site_cluster(const struct site *site, const char *name,
+                  struct config **out, struct err *err)
+{
+    bool is_default = name == NULL || strcmp(name, CONFIG_DEFAULT_CLUSTER) == 0;
+    const char *key = is_default ? NULL : name;
+    const json_t *cluster = find_cluster(site, key, err);
+    struct buf problems = BUF_INIT;
+    struct config_reading reading = {.problems = &problems};
+    bool ok;
+
+    if (cluster == NULL) {
+        return false;
+    }
+    reading.config = mem_new(1, sizeof *reading.config);
+    reading.config->folder = mem_strdup(site->folder);
+    read_cluster(&reading, key, cluster);
+    ok = problems.len == 0 ||
+         err_set(err, ERR_CONFIG, "%.*s",
+                 (int)slice_find(buf_slice(&problems), '\n'), problems.data);
+    buf_free(&reading.pointer);
+    buf_free(&problems);
+    if (!ok) {
+        config_free(reading.config);
+        return false;
+    }
+    *out = reading.config;
+    return true;
+}

@@ -11,6 +11,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "app/config.h"
 #include "base/err.h"
 #include "store/store.h"
 
@@ -33,5 +34,12 @@ const char *site_namespace(const struct site *site, const char *route);
  * a value cannot be understood. */
 bool site_set_keep(const struct site *site, struct store *store,
                    struct err *err) MUST_CHECK;
+
+/* A configuration with nothing in it but the cluster of that name, as the only
+ * one of all_clusters (NULL: the object "kafka"), secrets included; for
+ * config_free. ERR_NOT_FOUND: there is none; ERR_CONFIG: it cannot be
+ * understood. */
+bool site_cluster(const struct site *site, const char *name,
+                  struct config **out, struct err *err) MUST_CHECK;
 
 #endif

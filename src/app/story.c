@@ -2,7 +2,6 @@
 #include "app/story.h"
 
 #include <stdio.h>
-#include <strings.h>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -86,31 +85,9 @@ void story_set_bytes(json_t *object, const char *name, struct slice bytes)
 
 /* --- headers ------------------------------------------------------------- */
 
-static bool has_part(struct slice text, const char *part)
-{
-    struct slice want = slice_of(part);
-
-    for (size_t at = 0; at + want.len <= text.len; at++) {
-        if (strncasecmp(text.data + at, want.data, want.len) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool story_is_credential(struct slice header_name)
 {
-    static const char *const parts[] = {
-        "authorization", "cookie",   "signature", "token",  "secret",
-        "hmac",          "password", "api-key",   "apikey", "-sig",
-    };
-
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        if (has_part(header_name, parts[i])) {
-            return true;
-        }
-    }
-    return false;
+    return header_is_credential(header_name);
 }
 
 static json_t *headers_json(const struct headers *headers)
@@ -123,8 +100,13 @@ static json_t *headers_json(const struct headers *headers)
         json_t *pair = json_array();
 
         add(pair, story_text(header.name));
-        add(pair, story_is_credential(header.name) ? json_string("***")
-                                                   : story_text(header.value));
+        if (header.is_null) {
+            add(pair, json_null());
+        } else {
+            add(pair, story_is_credential(header.name)
+                          ? json_string("***")
+                          : story_text(header.value));
+        }
         add(all, pair);
     }
     return all;
@@ -173,7 +155,9 @@ static json_t *envelope_json(const struct envelope *envelope)
         set(request, "topic", story_text(envelope->topic));
         set(request, "partition", json_integer(envelope->partition));
         set(request, "offset", json_integer(envelope->offset));
-        set(request, "timestamp", story_time(envelope->timestamp_ms));
+        set(request, "timestamp",
+            envelope->timestamp_ms < 0 ? json_null()
+                                       : story_time(envelope->timestamp_ms));
         if (envelope->has_key) {
             story_set_bytes(request, "key", envelope->key);
         } else {

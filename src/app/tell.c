@@ -355,7 +355,8 @@ static void put_headers(struct buf *out, const json_t *headers)
     {
         buf_add_str(out, "  ");
         put_word(out, json_string_value(json_array_get(header, 0)));
-        buf_add_str(out, ": ");
+        buf_add_str(out, json_is_null(json_array_get(header, 1)) ? " is null"
+                                                                 : ": ");
         put_word(out, json_string_value(json_array_get(header, 1)));
         buf_add_byte(out, '\n');
     }
@@ -388,6 +389,38 @@ static void put_body(struct buf *out, const json_t *message)
     }
 }
 
+/* "null" is no key, "" an empty one. */
+static void put_key(struct buf *out, const json_t *request)
+{
+    const char *base64 = get(request, "key_base64");
+
+    put_label(out, "key");
+    if (base64[0] != '\0') {
+        buf_printf(out, "%s (base64)", base64);
+    } else if (json_is_null(json_object_get(request, "key"))) {
+        buf_add_str(out, "null");
+    } else {
+        buf_add_byte(out, '"');
+        put_word(out, get(request, "key"));
+        buf_add_byte(out, '"');
+    }
+    buf_add_byte(out, '\n');
+}
+
+static void put_position(struct buf *out, const json_t *request)
+{
+    const char *time = get(request, "timestamp");
+
+    buf_printf(out, " partition %lld offset %lld\n",
+               (long long)number(request, "partition"),
+               (long long)number(request, "offset"));
+    if (time[0] != '\0') {
+        put_label(out, "timestamp");
+        buf_printf(out, "%s\n", time);
+    }
+    put_key(out, request);
+}
+
 static void put_request(struct buf *out, const json_t *request)
 {
     const char *query = get(request, "query");
@@ -399,17 +432,15 @@ static void put_request(struct buf *out, const json_t *request)
     }
     if (json_object_get(request, "topic") != NULL) {
         put_word(out, get(request, "topic"));
-        buf_printf(out, " partition %lld offset %lld",
-                   (long long)number(request, "partition"),
-                   (long long)number(request, "offset"));
+        put_position(out, request);
     } else {
         put_word(out, get(request, "method"));
         buf_add_byte(out, ' ');
         put_word(out, get(request, "path"));
         buf_add_str(out, query[0] == '\0' ? "" : "?");
         put_word(out, query);
+        buf_add_byte(out, '\n');
     }
-    buf_add_byte(out, '\n');
     put_headers(out, json_object_get(request, "headers"));
     put_body(out, request);
 }
@@ -455,6 +486,58 @@ static json_t *route_row(const json_t *route)
     return row;
 }
 
+/* "-" where it is not known. */
+static void add_number(json_t *row, const json_t *json)
+{
+    struct buf cell = BUF_INIT;
+
+    if (json_is_integer(json)) {
+        buf_printf(&cell, "%lld", (long long)json_integer_value(json));
+    } else {
+        buf_add_byte(&cell, '-');
+    }
+    add_cell(row, &cell);
+    buf_free(&cell);
+}
+
+static json_t *partition_row(const json_t *partition)
+{
+    static const char *const numbers[] = {"partition", "low_water", "lag",
+                                          "unsettled"};
+    json_t *row = json_array();
+    struct buf cell = BUF_INIT;
+
+    add_text(row, get(partition, "group"));
+    add_text(row, get(partition, "topic"));
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        add_number(row, json_object_get(partition, numbers[i]));
+    }
+    if (number(partition, "head_age_ms") > 0) {
+        text_put_duration(&cell, number(partition, "head_age_ms"));
+    }
+    add_cell(row, &cell);
+    buf_free(&cell);
+    return row;
+}
+
+static void put_partitions(struct buf *out, const json_t *partitions)
+{
+    json_t *rows = json_pack("[[s,s,s,s,s,s,s]]", "GROUP", "TOPIC", "PARTITION",
+                             "LOW-WATER", "LAG", "UNSETTLED", "HEAD AGE");
+    const json_t *partition;
+    size_t i;
+
+    json_array_foreach(partitions, i, partition)
+    {
+        CHECK(json_array_append_new(rows, partition_row(partition)) == 0);
+    }
+    if (json_array_size(rows) > 1) {
+        buf_add_byte(out, '\n');
+        tell_table(rows, out);
+    }
+    json_decref(rows);
+}
+
 void tell_status(const json_t *status, struct buf *out)
 {
     const json_t *store = json_object_get(status, "store"), *route;
@@ -478,5 +561,6 @@ void tell_status(const json_t *status, struct buf *out)
         CHECK(json_array_append_new(rows, route_row(route)) == 0);
     }
     tell_table(rows, out);
+    put_partitions(out, json_object_get(status, "kafka"));
     json_decref(rows);
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "app/admin.h"
+#include "app/kafka_setup.h"
 #include "app/labels.h"
 #include "app/setup.h"
 #include "base/check.h"
@@ -24,6 +25,7 @@
 enum {
     SIGNAL_POLL_MS = 20,
     HANDLERS_END_MS = 5000,
+    SIGNAL_FAILED = SIGUSR1, /* from within: the worker has failed */
 };
 
 struct worker {
@@ -31,6 +33,7 @@ struct worker {
     struct store *store;
     struct engine *engine;
     struct handler *handlers; /* one per route; ops NULL: none */
+    struct kafka_setup *kafka;
     struct http_source *source;
     struct admin *admin;
     struct http_route *http_routes;
@@ -39,6 +42,9 @@ struct worker {
     bool engine_started;
     atomic_bool ending;     /* the engine's thread ends */
     atomic_size_t attempts; /* in flight after the last turn */
+    atomic_flag has_fatal;  /* `fatal` is taken */
+    atomic_bool failed;     /* it is filled: the worker has to end */
+    struct err fatal;
 };
 
 /* --- the engine's thread
@@ -48,10 +54,12 @@ static void *engine_main(void *arg)
 {
     struct worker *worker = arg;
     struct err err;
+    bool is_last = false;
 
     (void)pthread_setname_np(pthread_self(), "engine");
-    while (!worker->ending) {
-        if (!engine_turn(worker->engine, -1, &err)) {
+    while (!is_last) {
+        is_last = worker->ending; /* what came before that is looked at */
+        if (!engine_turn(worker->engine, is_last ? 0 : -1, &err)) {
             log_error("worker", "the store failed, ending at once", &err);
             log_stop();
             _exit((int)err.kind);
@@ -84,6 +92,9 @@ static bool make_handler(struct worker *worker, size_t i, struct err *err)
         break;
     case CONFIG_HANDLER_NOOP:
         ok = noop_handler_new(handler, &route->noop, err);
+        break;
+    case CONFIG_HANDLER_KAFKA:
+        ok = kafka_setup_handler(worker->kafka, i, handler, err);
         break;
     }
     return ok || err_wrap(err, "route \"%s\"", route->name);
@@ -121,6 +132,9 @@ static bool make_engine(struct worker *worker, struct err *err)
         setup_engine(worker->config, worker->handlers, &options);
     bool ok;
 
+    for (size_t i = 0; i < worker->config->n_routes; i++) {
+        routes[i].publisher = *kafka_setup_publisher(worker->kafka, i);
+    }
     options.store = worker->store;
     ok = engine_new(&worker->engine, &options, err);
     free(routes);
@@ -185,6 +199,32 @@ static bool start_source(struct worker *worker, struct err *err)
     options.routes = worker->http_routes;
     return options.n_routes == 0 ||
            http_source_start(&worker->source, &options, err);
+}
+
+/* Poll thread of a source. */
+static void end_for_good(void *ctx, const char *why)
+{
+    struct worker *worker = ctx;
+
+    if (atomic_flag_test_and_set(&worker->has_fatal)) {
+        return;
+    }
+    (void)err_set(&worker->fatal, ERR_AGAIN, "%s", why);
+    log_error("worker", "ending: a consumer cannot go on", &worker->fatal);
+    worker->failed = true;
+    (void)kill(getpid(), SIGNAL_FAILED); /* to the thread that waits */
+}
+
+static bool start_kafka(struct worker *worker, struct err *err)
+{
+    const struct kafka_setup_start start = {
+        .engine = worker->engine,
+        .store = worker->store,
+        .fatal = end_for_good,
+        .fatal_ctx = worker,
+    };
+
+    return kafka_setup_start(worker->kafka, &start, err);
 }
 
 /* --- ending
@@ -282,6 +322,7 @@ static void end_in_order(struct worker *worker, const sigset_t *signals)
     if (worker->source != NULL) {
         http_source_stop_intake(worker->source);
     }
+    kafka_setup_stop_intake(worker->kafka);
     if (!worker->engine_started) {
         stop_handlers(worker);
         return;
@@ -306,13 +347,20 @@ static void end_in_order(struct worker *worker, const sigset_t *signals)
     MARK(shutdown_drained);
 }
 
-static void wait_for_end(const sigset_t *signals)
+static void wait_for_end(const struct worker *worker, const sigset_t *signals)
 {
+    sigset_t all = *signals;
+    struct log_line line;
     int number;
 
-    while (sigwait(signals, &number) == 0 && number == SIGHUP) {
-        struct log_line line;
-
+    CHECK(sigaddset(&all, SIGNAL_FAILED) == 0);
+    while (sigwait(&all, &number) == 0) {
+        if (number == SIGNAL_FAILED && !worker->failed) {
+            continue;
+        }
+        if (number != SIGHUP) {
+            return;
+        }
         if (log_begin(&line, LOG_WARN, "worker",
                       "SIGHUP: the configuration is read at start only")) {
             log_end(&line);
@@ -321,11 +369,13 @@ static void wait_for_end(const sigset_t *signals)
 }
 
 /* The adapters go while the engine still turns, so that whoever waits for it
- * gets an answer; the engine goes last. */
+ * gets an answer: consumers need it to give their partitions back. What is
+ * below their final offsets is settled, as no attempt runs any more. */
 static void free_worker(struct worker *worker)
 {
     admin_stop(&worker->admin);
     http_source_free(&worker->source);
+    kafka_setup_end(worker->kafka);
     if (worker->engine_started) {
         worker->ending = true;
         engine_stop_intake(worker->engine); /* wakes it */
@@ -338,6 +388,7 @@ static void free_worker(struct worker *worker)
             worker->handlers[i].ops->free(worker->handlers[i].self);
         }
     }
+    kafka_setup_free(worker->kafka);
     MARK(store_before_close);
     store_close(&worker->store);
     MARK(store_closed);
@@ -379,17 +430,19 @@ static void block_signals(sigset_t *signals)
 {
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     const struct sigaction bus_error = {.sa_handler = on_bus_error};
-    sigset_t child;
+    sigset_t others;
 
     sigemptyset(signals);
-    sigemptyset(&child);
+    sigemptyset(&others);
     sigaddset(signals, SIGTERM);
     sigaddset(signals, SIGINT);
     sigaddset(signals, SIGHUP);
     CHECK(pthread_sigmask(SIG_BLOCK, signals, NULL) == 0);
-    /* Nobody asks for it: else each program that ends wakes this thread. */
-    CHECK(sigaddset(&child, SIGCHLD) == 0);
-    CHECK(pthread_sigmask(SIG_BLOCK, &child, NULL) == 0);
+    /* Nobody asks for SIGCHLD: else each program that ends wakes this thread.
+     */
+    CHECK(sigaddset(&others, SIGCHLD) == 0);
+    CHECK(sigaddset(&others, SIGNAL_FAILED) == 0);
+    CHECK(pthread_sigmask(SIG_BLOCK, &others, NULL) == 0);
     CHECK(sigaction(SIGPIPE, &ignore, NULL) == 0);
     CHECK(sigaction(SIGBUS, &bus_error, NULL) == 0);
 }
@@ -409,17 +462,20 @@ static bool start_engine(struct worker *worker, struct err *err)
 
 /* Every address is bound before the engine turns: a worker that cannot be
  * reached handles nothing. Where one is in use the engine still turns, to
- * answer those who are waiting, but starts no attempt. */
+ * answer those who are waiting, but starts no attempt. Consumers come last:
+ * they need it. */
 static bool start_worker(struct worker *worker, struct err *err)
 {
     struct admin_options admin = {.config = worker->config};
     struct err late;
     bool ok;
 
-    if (!open_store(worker, err) || !make_handlers(worker, err) ||
-        !make_engine(worker, err)) {
+    if (!open_store(worker, err) ||
+        !kafka_setup_new(&worker->kafka, worker->config, err) ||
+        !make_handlers(worker, err) || !make_engine(worker, err)) {
         return false;
     }
+    admin.kafka = worker->kafka;
     admin.engine = worker->engine;
     admin.store = worker->store;
     ok = admin_start(&worker->admin, &admin, err) && start_source(worker, err);
@@ -431,6 +487,7 @@ static bool start_worker(struct worker *worker, struct err *err)
         log_stop();
         _exit(ERR_AGAIN);
     }
+    ok = ok && start_kafka(worker, err);
     if (ok) {
         admin_set_ready(worker->admin, true);
     }
@@ -458,7 +515,7 @@ static void tell_ready(const struct worker *worker)
 
 bool worker_run(const struct config *config, struct err *err)
 {
-    struct worker worker = {.config = config};
+    struct worker worker = {.config = config, .has_fatal = ATOMIC_FLAG_INIT};
     const struct log_options log = {
         .level = config->log.level,
         .format = config->log.format,
@@ -480,7 +537,7 @@ bool worker_run(const struct config *config, struct err *err)
     ok = start_worker(&worker, err);
     if (ok) {
         tell_ready(&worker);
-        wait_for_end(&signals);
+        wait_for_end(&worker, &signals);
     }
     end_in_order(&worker, &signals);
     free_worker(&worker);
@@ -489,5 +546,9 @@ bool worker_run(const struct config *config, struct err *err)
     }
     metrics_stop();
     log_stop();
+    if (ok && worker.failed) {
+        *err = worker.fatal;
+        return false;
+    }
     return ok;
 }

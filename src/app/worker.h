@@ -5,9 +5,10 @@
  * engine gets a thread of its own.
  *
  * SIGTERM or SIGINT: intake stops, attempts may end within shutdown_timeout,
- * what they answered is committed, the store is closed. A second signal, or
- * the deadline with an attempt that will not end, exits at once: recovery at
- * the next start sorts it out.
+ * what they answered is committed, consumers commit their last offsets, the
+ * store is closed. A consumer that cannot go on ends the worker in the same
+ * way (ERR_AGAIN). A second signal, or the deadline with an attempt that will
+ * not end, exits at once: recovery at the next start sorts it out.
  */
 #ifndef ONCED_APP_WORKER_H
 #define ONCED_APP_WORKER_H

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,8 @@ enum type {
     ROUTE_COUNTER,
     ROUTE_GAUGE,
     ROUTE_HISTOGRAM,
+    SERIES_COUNTER,
+    SERIES_GAUGE,
 };
 
 static const double bounds_seconds[] = {
@@ -32,17 +35,19 @@ static const double bounds_items[] = {
 
 static const struct trait {
     const char *name;
-    bool per_route;
+    bool per_route, at_run_time;
     const double *bounds;
     size_t n_bounds;
 } traits[] = {
-    [COUNTER] = {"counter", false, NULL, 0},
-    [GAUGE] = {"gauge", false, NULL, 0},
-    [HISTOGRAM] = {"histogram", false, BOUNDS(bounds_seconds)},
-    [SIZE_HISTOGRAM] = {"histogram", false, BOUNDS(bounds_items)},
-    [ROUTE_COUNTER] = {"counter", true, NULL, 0},
-    [ROUTE_GAUGE] = {"gauge", true, NULL, 0},
-    [ROUTE_HISTOGRAM] = {"histogram", true, BOUNDS(bounds_seconds)},
+    [COUNTER] = {"counter", false, false, NULL, 0},
+    [GAUGE] = {"gauge", false, false, NULL, 0},
+    [HISTOGRAM] = {"histogram", false, false, BOUNDS(bounds_seconds)},
+    [SIZE_HISTOGRAM] = {"histogram", false, false, BOUNDS(bounds_items)},
+    [ROUTE_COUNTER] = {"counter", true, false, NULL, 0},
+    [ROUTE_GAUGE] = {"gauge", true, false, NULL, 0},
+    [ROUTE_HISTOGRAM] = {"histogram", true, false, BOUNDS(bounds_seconds)},
+    [SERIES_COUNTER] = {"counter", false, true, NULL, 0},
+    [SERIES_GAUGE] = {"gauge", false, true, NULL, 0},
 };
 
 static const struct entry {
@@ -58,9 +63,12 @@ static const struct entry {
 
 /* A counter or gauge is one slot, a histogram one for each bucket, one for
  * what is above the last bound, and one for the sum. Gauges and sums are the
- * bits of a double. */
+ * bits of a double. What has its labels at run time is kept as it is written.
+ */
 struct series {
     struct metrics_labels labels;
+    pthread_mutex_t lock;
+    struct buf text[METRIC_COUNT]; /* under the lock */
     size_t first[METRIC_COUNT];
     _Atomic uint64_t slots[];
 };
@@ -111,8 +119,9 @@ static void check_labels(const struct metrics_labels *labels,
                          enum metric metric)
 {
     const char *names = table[metric].labels;
+    bool is_closed = names[0] != '\0' && !trait_of(metric)->at_run_time;
 
-    CHECK((names[0] != '\0') == (labels->values[metric] != NULL));
+    CHECK(is_closed == (labels->values[metric] != NULL));
     if (labels->values[metric] == NULL) {
         return;
     }
@@ -139,13 +148,23 @@ void metrics_start(const struct metrics_labels *labels)
     }
     series = mem_new(1, sizeof *series + slots * sizeof series->slots[0]);
     series->labels = *labels;
+    CHECK(pthread_mutex_init(&series->lock, NULL) == 0);
     memcpy(series->first, first, sizeof first);
     atomic_store_explicit(&live, series, memory_order_release);
 }
 
 void metrics_stop(void)
 {
-    free(atomic_exchange(&live, NULL));
+    struct series *series = atomic_exchange(&live, NULL);
+
+    if (series == NULL) {
+        return;
+    }
+    for (enum metric i = 0; i < METRIC_COUNT; i++) {
+        buf_free(&series->text[i]);
+    }
+    CHECK(pthread_mutex_destroy(&series->lock) == 0);
+    free(series);
 }
 
 static _Atomic uint64_t *slots_of(struct series *series, enum metric metric,
@@ -381,8 +400,65 @@ static void put_series(struct buf *out, enum metric metric, struct slice labels,
     case ROUTE_HISTOGRAM:
         put_histogram(out, metric, labels, slots);
         break;
+    case SERIES_COUNTER:
+    case SERIES_GAUGE:
+        UNREACHABLE("they have no slots");
     }
 }
+
+/* --- what has its labels at run time -------------------------------------- */
+
+static void put_run_time_labels(struct buf *out, enum metric metric,
+                                const struct metric_series *series)
+{
+    struct slice names = slice_of(table[metric].labels);
+
+    for (size_t i = 0; names.len > 0; i++) {
+        struct slice name = take_part(&names);
+
+        CHECK(i < METRIC_SERIES_LABELS_MAX && series->values[i] != NULL);
+        if (series->values[i][0] != '\0') {
+            put_label(out, name, slice_of(series->values[i]));
+        }
+    }
+}
+
+void metric_replace(enum metric metric, const struct metric_series *series,
+                    size_t n)
+{
+    struct series *all = series_now();
+    struct buf labels = BUF_INIT;
+    struct buf text = BUF_INIT;
+    struct buf old;
+
+    CHECK(trait_of(metric)->at_run_time);
+    if (all == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < n && i < METRIC_SERIES_MAX; i++) {
+        buf_clear(&labels);
+        put_run_time_labels(&labels, metric, &series[i]);
+        put_sample(&text, metric, "", buf_slice(&labels));
+        put_number(&text, series[i].number);
+        buf_add_byte(&text, '\n');
+    }
+    CHECK(pthread_mutex_lock(&all->lock) == 0);
+    old = all->text[metric];
+    all->text[metric] = text;
+    CHECK(pthread_mutex_unlock(&all->lock) == 0);
+    buf_free(&old);
+    buf_free(&labels);
+}
+
+static void put_run_time(struct buf *out, struct series *series,
+                         enum metric metric)
+{
+    CHECK(pthread_mutex_lock(&series->lock) == 0);
+    buf_add_slice(out, buf_slice(&series->text[metric]));
+    CHECK(pthread_mutex_unlock(&series->lock) == 0);
+}
+
+/* --- the exposition ------------------------------------------------------- */
 
 static void put_metric(struct buf *out, struct series *series,
                        enum metric metric)
@@ -394,6 +470,10 @@ static void put_metric(struct buf *out, struct series *series,
 
     buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", table[metric].name,
                table[metric].help, table[metric].name, trait_of(metric)->name);
+    if (trait_of(metric)->at_run_time) {
+        put_run_time(out, series, metric);
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         size_t route = i / n_values;
         size_t value = i % n_values;

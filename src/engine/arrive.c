@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mark.h"
 #include "engine/internal.h"
+#include "engine/partition.h"
 
 enum { STOPPED_ROUTE_RETRY_S = 60, FULL_RETRY_S = 5 };
 
@@ -32,6 +33,20 @@ static uint64_t order_key_of(const struct arrival *arrival,
     return key == 0 ? 1 : key;
 }
 
+/* A new id from before what is remembered may have been handled and
+ * forgotten; one that is known to be forgotten, and that was settled after
+ * the event happened, was. */
+static bool is_too_old(const struct engine *engine,
+                       const struct arrival *arrival,
+                       const struct store_entry *entry)
+{
+    int64_t ms = arrival->event_wall_ms;
+
+    return entry->record.state == RECORD_NONE && ms > 0 &&
+           (ms < store_forgotten_until_ms(engine->store) ||
+            (entry->expired_seq != 0 && ms <= entry->expired_ms));
+}
+
 static struct input arrival_input(struct engine *engine,
                                   const struct arrival *arrival,
                                   const struct route *route)
@@ -52,34 +67,69 @@ static struct input arrival_input(struct engine *engine,
     return input;
 }
 
+/* Where the event comes from, as far as it is new, and that the offset waits
+ * for it. */
+static void place(struct engine *engine, const struct arrival *arrival,
+                  struct partition_state *partition, struct store_entry *entry)
+{
+    if (entry->record.state == RECORD_NONE ||
+        record_is_settled(&entry->record)) {
+        entry->position = (struct store_position){
+            .stream = partition->stream,
+            .partition = partition->assignment->number,
+            .offset = arrival->offset,
+        };
+    }
+    partition_wait(engine, partition, &entry->identity, arrival->offset);
+}
+
+static void fill_answer(struct arrival *arrival, const struct event_step *step)
+{
+    const struct decision *decision = &step->decision;
+    const struct store_entry *entry = step->entry;
+
+    arrival->answer = decision->answer;
+    arrival->state = entry->record.state;
+    arrival->repeated = decision->counted;
+    arrival->drifted = decision->move == MOVE_DRIFTED;
+    memcpy(arrival->identity, entry->identity.hash, sizeof arrival->identity);
+}
+
+/* `partition` NULL: from a sender that is answered. */
 static bool apply_arrival(struct engine *engine, struct arrival *arrival,
-                          struct err *err)
+                          struct partition_state *partition, struct err *err)
 {
     struct route *route = &engine->routes[arrival->route];
     struct store_entry entry;
     struct event_step step = {.route = route, .entry = &entry};
-    bool was_new;
 
     CHECK(arrival->route < engine->n_routes);
     if (store_find(engine->store, route->namespace, arrival->tenant,
                    arrival->id, &entry, err) == STORE_FAILED) {
         return false;
     }
-    was_new = entry.record.state == RECORD_NONE;
     step.detail = arrival->why;
     step.input = arrival_input(engine, arrival, route);
+    step.input.pins = partition != NULL;
+    if (is_too_old(engine, arrival, &entry)) {
+        MARK(arrival_too_old);
+        step.input.kind = INPUT_UNUSABLE;
+        step.input.reason = REASON_TOO_OLD;
+        step.detail = "older than the ids that are remembered";
+    }
+    if (partition != NULL) {
+        place(engine, arrival, partition, &entry);
+    }
     if (!event_order_blocked(engine, step.input.order_key, &entry,
                              &step.input.order_blocked, err) ||
         !event_step(engine, &step, err)) {
         return false;
     }
-    arrival->answer = step.decision.answer;
-    arrival->state = entry.record.state;
-    arrival->repeated = step.decision.counted && !step.decision.changed;
-    arrival->drifted = step.decision.move == MOVE_DRIFTED;
-    memcpy(arrival->identity, entry.identity.hash, sizeof arrival->identity);
-    CHECK(!was_new || step.decision.changed);
-    if ((was_new || step.decision.take_envelope) &&
+    if (partition != NULL && record_is_settled(&entry.record)) {
+        partition_settle(engine, &entry.identity);
+    }
+    fill_answer(arrival, &step);
+    if (step.decision.take_envelope &&
         !store_put_envelope(engine->store, &entry, arrival->envelope, err)) {
         return false;
     }
@@ -170,6 +220,85 @@ static enum delivery_answer whole_answer(const struct delivery *delivery)
     return whole;
 }
 
+/* Arrivals of one message, from `i` on. */
+static size_t count_events(const struct delivery *delivery, size_t i)
+{
+    size_t n = 1;
+
+    while (i + n < delivery->n_arrivals &&
+           delivery->arrivals[i + n].offset == delivery->arrivals[i].offset) {
+        n++;
+    }
+    return n;
+}
+
+static void answer_repeat(struct arrival *arrivals, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        arrivals[i].answer = ANSWER_DUPLICATE;
+        arrivals[i].drifted = false;
+    }
+}
+
+static bool apply_message(struct engine *engine,
+                          struct partition_state *partition,
+                          struct arrival *arrivals, uint16_t n, struct err *err)
+{
+    int64_t offset = arrivals->offset;
+
+    if (!tracker_receive(partition->tracker, offset, n, engine->batch.now_ms)) {
+        answer_repeat(arrivals, n);
+        return true;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!apply_arrival(engine, &arrivals[i], partition, err)) {
+            return false;
+        }
+    }
+    return partition_pass_awaited(engine, partition, offset, err);
+}
+
+static bool apply_messages(struct engine *engine, struct delivery *delivery,
+                           struct err *err)
+{
+    struct partition_state *partition = delivery->assignment->partition;
+    size_t i = 0;
+
+    while (i < delivery->n_arrivals) {
+        struct arrival *arrivals = &delivery->arrivals[i];
+        size_t n = count_events(delivery, i);
+
+        CHECK(n <= UINT16_MAX);
+        if (!apply_message(engine, partition, arrivals, (uint16_t)n, err)) {
+            return false;
+        }
+        i += n;
+    }
+    return true;
+}
+
+static bool apply_all(struct engine *engine, struct delivery *delivery,
+                      struct err *err)
+{
+    if (delivery->assignment != NULL) {
+        return apply_messages(engine, delivery, err);
+    }
+    for (size_t i = 0; i < delivery->n_arrivals; i++) {
+        if (!apply_arrival(engine, &delivery->arrivals[i], NULL, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_fenced(const struct delivery *delivery)
+{
+    const struct assignment *assignment = delivery->assignment;
+
+    return assignment != NULL &&
+           (assignment->partition == NULL || assignment->partition->is_closing);
+}
+
 bool arrive_apply(struct engine *engine, struct delivery *delivery,
                   struct err *err)
 {
@@ -177,16 +306,25 @@ bool arrive_apply(struct engine *engine, struct delivery *delivery,
     for (size_t i = 0; i < delivery->n_arrivals; i++) {
         delivery->arrivals[i].repeated = false;
     }
+    if (delivery->assignment != NULL && engine->batch.waits_for_room) {
+        /* An order that ends its assignment may wait, too. */
+        delivery->result = DELIVERY_NO_ROOM;
+        delivery->retry_after_s = NO_ROOM_RETRY_MS / 1000;
+        return true;
+    }
+    if (is_fenced(delivery)) {
+        MARK(delivery_fenced);
+        delivery->result = DELIVERY_FENCED;
+        return true;
+    }
     if (!check_doors(engine, delivery, err)) {
         return false;
     }
     if (delivery->result != DELIVERY_ACCEPTED) {
         return true;
     }
-    for (size_t i = 0; i < delivery->n_arrivals; i++) {
-        if (!apply_arrival(engine, &delivery->arrivals[i], err)) {
-            return false;
-        }
+    if (!apply_all(engine, delivery, err)) {
+        return false;
     }
     delivery->result = whole_answer(delivery);
     return true;

@@ -186,6 +186,11 @@ static bool apply_to(struct engine *engine, struct attempt *attempt,
     if (!event_step(engine, &step, err)) {
         return false;
     }
+    if (step.decision.keep_envelope &&
+        !store_put_envelope(engine->store, entry, buf_slice(&job->envelope),
+                            err)) {
+        return false;
+    }
     return !step.decision.keep_result || attempt->result.len == 0 ||
            put_result(engine, attempt, entry, err);
 }

@@ -7,6 +7,7 @@
 #include "base/mark.h"
 #include "base/metrics.h"
 #include "engine/internal.h"
+#include "engine/partition.h"
 
 /* --- deciding
  * ------------------------------------------------------------------ */
@@ -49,7 +50,9 @@ static bool decide_all(struct engine *engine, struct err *err)
     if (!decide_commands(engine, err)) {
         return false;
     }
-    if (!batch->waits_for_room && !due_apply(engine, err)) {
+    if (!batch->waits_for_room &&
+        (!partitions_apply_orders(engine, err) || !due_apply(engine, err) ||
+         !outbox_apply(engine, err))) {
         return false;
     }
     for (item = batch->deliveries.head; item != NULL; item = item->next) {
@@ -58,7 +61,7 @@ static bool decide_all(struct engine *engine, struct err *err)
         }
     }
     breaker_write(engine);
-    return true;
+    return partitions_write(engine, err);
 }
 
 /* What rides along with a commit, or is due on its own. */
@@ -311,12 +314,21 @@ static void release(struct engine *engine)
 
     count_repeats(engine);
     fold_routes(engine);
+    partitions_committed(engine);
+    if (room_fold(engine)) {
+        partitions_wake(engine);
+    }
     recover_orphans_seen(engine, true);
     if (batch->now_ms >= engine->housekeeping_ms) {
-        engine->housekeeping_ms = batch->now_ms + HOUSEKEEPING_MS;
+        engine->housekeeping_ms =
+            batch->now_ms + (batch->full ? NO_ROOM_RETRY_MS : HOUSEKEEPING_MS);
     }
     release_deliveries(batch);
     release_starts(batch);
+    if (!batch->waits_for_room) {
+        partitions_release_orders(engine);
+        outbox_committed(engine);
+    }
     release_notes(engine);
     if (!batch->waits_for_room) {
         release_results(engine);
@@ -343,6 +355,9 @@ static void abandon(struct engine *engine, const struct err *why)
     }
     repeats_flushed(engine->repeats, false);
     recover_orphans_seen(engine, false);
+    partitions_aborted(engine);
+    outbox_aborted(engine);
+    room_aborted(engine);
     for (size_t i = 0; i < engine->n_routes; i++) {
         struct route *route = &engine->routes[i];
 

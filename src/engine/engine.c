@@ -8,6 +8,7 @@
 #include "base/mark.h"
 #include "base/metrics.h"
 #include "engine/internal.h"
+#include "engine/partition.h"
 
 enum { HEALTHY_TURN_MS = 30 * 1000 };
 
@@ -120,10 +121,12 @@ static bool open_routes(struct engine *engine,
 
 static size_t reserved_room(const struct engine_options *options)
 {
-    size_t room = COMMANDS_RESERVED;
+    size_t room =
+        COMMANDS_RESERVED + (options->n_streams > 0 ? ASSIGNMENTS_RESERVED : 0);
 
     for (size_t i = 0; i < options->n_routes; i++) {
         room += options->routes[i].concurrency;
+        room += options->routes[i].publisher.ops != NULL ? LETTERS_MAX : 0;
     }
     return room;
 }
@@ -149,8 +152,12 @@ bool engine_build(struct engine **out, const struct engine_options *options,
     engine->batch.starts_tail = &engine->batch.starts;
     item_list_init(&engine->batch.results);
     item_list_init(&engine->batch.commands);
+    item_list_init(&engine->batch.assignments);
+    item_list_init(&engine->batch.letters);
     item_list_init(&engine->batch.deliveries);
-    if (!open_routes(engine, options, err) || !check_abandoned(engine, err)) {
+    if (!open_routes(engine, options, err) ||
+        !partitions_build(engine, options, err) ||
+        !check_abandoned(engine, err)) {
         engine_free(&engine);
         return false;
     }
@@ -166,13 +173,27 @@ bool engine_new(struct engine **out, const struct engine_options *options,
     if (!engine_build(&engine, options, err)) {
         return false;
     }
-    if (!recover_attempts(engine, err)) {
+    if (!recover_attempts(engine, err) || !partitions_recover(engine, err)) {
         engine_free(&engine);
         return false;
     }
+    outbox_begin(engine);
+    (void)room_fold(engine);
     engine->last_turn_boot_ms = clock_boot_ms(engine->clock);
     *out = engine;
     return true;
+}
+
+static void sort_items(struct batch *batch, struct queue_item *items);
+
+/* Publishers are stopped: what they gave back last may not have been looked
+ * at, and is told again by the next process. */
+static void drain_letters(struct engine *engine)
+{
+    sort_items(&engine->batch,
+               queue_drain(engine->inbox, SIZE_MAX, SIZE_MAX, 0));
+    CHECK(engine->batch.deliveries.head == NULL);
+    CHECK(engine->batch.assignments.head == NULL);
 }
 
 void engine_free(struct engine **engine)
@@ -190,7 +211,10 @@ void engine_free(struct engine **engine)
         old->orphans = orphan->next;
         free(orphan);
     }
+    drain_letters(old);
+    outbox_free(old);
     queue_free(old->inbox);
+    partitions_free(old);
     repeats_free(old->repeats);
     free(old->batch.notes);
     free(old->routes);
@@ -255,6 +279,12 @@ static void sort_items(struct batch *batch, struct queue_item *items)
         case INBOX_COMMAND:
             item_list_add(&batch->commands, item);
             break;
+        case INBOX_ASSIGNMENT:
+            item_list_add(&batch->assignments, item);
+            break;
+        case INBOX_LETTER:
+            item_list_add(&batch->letters, item);
+            break;
         }
     }
 }
@@ -275,11 +305,14 @@ static int64_t next_wake_ms(const struct engine *engine, int64_t now_ms)
     if (now_ms < engine->no_room_until_ms) {
         return engine->no_room_until_ms;
     }
-    if (engine->maintenance_waits || engine->batch.results.head != NULL) {
+    if (engine->maintenance_waits || engine->batch.results.head != NULL ||
+        engine->batch.assignments.head != NULL ||
+        engine->batch.letters.head != NULL) {
         return now_ms;
     }
     wake = earlier(wake, engine->orphans_look_ms);
     wake = earlier(wake, repeats_due_ms(engine->repeats));
+    wake = earlier(wake, outbox_next_ms(engine));
     return earlier(wake, due_next_ms(engine));
 }
 

@@ -39,11 +39,15 @@ struct engine_route {
     struct store_retention retention;
     uint64_t max_dead_bytes;
     enum on_dead_full on_dead_full;
+    struct publisher publisher; /* of its dead letters; ops NULL: none */
 };
 
 struct engine_options {
     const struct engine_route *routes; /* copied */
     size_t n_routes;
+    /* What partitions belong to: "cluster/topic/group", copied. */
+    const char *const *streams;
+    size_t n_streams;
     struct store *store; /* the engine is its only user from here on */
     const struct clock *clock;
     uint64_t (*random)(void *self); /* spreads backoff; never decides */

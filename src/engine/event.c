@@ -6,6 +6,7 @@
 #include "base/mark.h"
 #include "base/text.h"
 #include "engine/internal.h"
+#include "engine/partition.h"
 
 enum { DEAD_DROPS_MAX = 64 };
 
@@ -150,6 +151,7 @@ static bool advance_order(struct engine *engine, uint64_t order_key,
 {
     struct store_entry next;
     struct event_step step;
+    struct record before;
 
     switch (store_order_first(engine->store, order_key, &next, err)) {
     case STORE_FAILED:
@@ -167,8 +169,10 @@ static bool advance_order(struct engine *engine, uint64_t order_key,
     if (step.route == NULL) {
         return true;
     }
+    before = next.record;
     step.decision = record_step(&next.record, &step.input,
                                 &step.route->conf.policy, engine->batch.now_ms);
+    room_follow(step.route, &before, &next.record);
     return !step.decision.changed || store_put(engine->store, &next, err);
 }
 
@@ -192,11 +196,30 @@ static bool keep_dead_quota(struct engine *engine, const struct route *route,
     return found != STORE_FAILED;
 }
 
-bool event_step(struct engine *engine, struct event_step *step, struct err *err)
+/* A delivery may come by another route than the one that owns the event. */
+static struct route *owner(struct engine *engine, const struct event_step *step)
+{
+    return step->entry->record.route == step->route->number
+               ? step->route
+               : event_route(engine, step->entry);
+}
+
+static bool follow_death(struct engine *engine, struct event_step *step,
+                         struct err *err)
+{
+    struct route *route = owner(engine, step);
+
+    MARK(dead_before_commit);
+    return route == NULL || outbox_add(engine, route, step->entry, err);
+}
+
+static bool step_once(struct engine *engine, struct event_step *step,
+                      struct err *err)
 {
     struct store_entry *entry = step->entry;
     const struct record before = entry->record;
     const struct record *after = &entry->record;
+    struct route *route;
 
     step->decision =
         record_step(&entry->record, &step->input, &step->route->conf.policy,
@@ -214,8 +237,13 @@ bool event_step(struct engine *engine, struct event_step *step, struct err *err)
         !add_history(engine, step, step->decision.also, err)) {
         return false;
     }
-    if (after->state == RECORD_DEAD && before.state != RECORD_DEAD) {
-        MARK(dead_before_commit);
+    route = owner(engine, step);
+    if (route != NULL) {
+        room_follow(route, &before, after);
+    }
+    if (after->state == RECORD_DEAD && before.state != RECORD_DEAD &&
+        !follow_death(engine, step, err)) {
+        return false;
     }
     if (holds_key(&before) && (after->flags & RECORD_ORDERED) == 0 &&
         !advance_order(engine, before.order_key, err)) {
@@ -227,4 +255,68 @@ bool event_step(struct engine *engine, struct event_step *step, struct err *err)
     batch_note_settled(engine, step->route, entry);
     return after->state != RECORD_DEAD ||
            keep_dead_quota(engine, step->route, entry, err);
+}
+
+static bool step_again(struct engine *engine, const struct event_step *step,
+                       enum input_kind kind, struct err *err)
+{
+    struct event_step again = {
+        .route = owner(engine, step),
+        .entry = step->entry,
+        .input = event_input(engine, kind),
+    };
+
+    CHECK(again.route != NULL);
+    return step_once(engine, &again, err);
+}
+
+/* Nothing here holds the event any more: it waits for its partition, or has
+ * gone on with it. */
+static bool leave(struct engine *engine, const struct event_step *step,
+                  struct err *err)
+{
+    bool is_parked = (step->entry->record.flags & RECORD_PARKED) != 0;
+
+    return (is_parked || step_again(engine, step, INPUT_PARK, err)) &&
+           (partition_fate(engine, step->entry) == INPUT_PARK ||
+            step_again(engine, step, INPUT_MOVED, err));
+}
+
+/* It waits to be run, and may not be run here. */
+static bool follow_waiting(struct engine *engine, const struct event_step *step,
+                           struct err *err)
+{
+    const struct record *record = &step->entry->record;
+
+    if (partition_is_gone(step->entry)) {
+        return step_again(engine, step, INPUT_GONE, err);
+    }
+    if ((record->flags & RECORD_PINS) == 0) {
+        return true;
+    }
+    return partition_holds(engine, &step->entry->identity)
+               ? partition_keep_place(engine, step->entry, err)
+               : leave(engine, step, err);
+}
+
+bool event_step(struct engine *engine, struct event_step *step, struct err *err)
+{
+    const struct record *record = &step->entry->record;
+    bool was_settled = record_is_settled(record);
+
+    if (!step_once(engine, step, err)) {
+        return false;
+    }
+    if (!step->decision.changed || record->state == RECORD_RUNNING) {
+        return true;
+    }
+    if (!record_is_settled(record) && !follow_waiting(engine, step, err)) {
+        return false;
+    }
+    if (!record_is_settled(record)) {
+        partition_drop_closing(engine, &step->entry->identity);
+    } else if (!was_settled) {
+        partition_settle(engine, &step->entry->identity);
+    }
+    return true;
 }

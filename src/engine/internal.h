@@ -2,7 +2,8 @@
 /*
  * What the files of the engine share. A turn is one batch:
  *
- *     inbox -> results, commands, due events, deliveries -> commit -> effects
+ *     inbox -> results, commands, assignments, due events, deliveries
+ *           -> commit -> effects
  *
  *   engine.c    life, inbox, the turn and its wait
  *   batch.c     one transaction and what is let out, or undone, after it
@@ -11,6 +12,12 @@
  *   attempt.c   building and starting attempts, their results
  *   due.c       what may start now; the breaker of a route
  *   command.c   orders of operators
+ *   partition.c which offsets are settled; assignments that end
+ *   partition_open.c  assignments that begin, and what waited for them
+ *   tracker.c   the offsets of one assignment
+ *   waits.c     which offsets wait for which event
+ *   room.c      how many more events a route has use for
+ *   outbox.c    dead letters that are told elsewhere
  *   repeats.c   counts of repeats that ride with a later commit
  *   recover.c   attempts that an earlier process left behind
  *   restore.c   what was unsettled in a backup
@@ -22,12 +29,20 @@
 
 #include "engine/engine.h"
 
-enum inbox_kind { INBOX_DELIVERY, INBOX_RESULT, INBOX_COMMAND };
+enum inbox_kind {
+    INBOX_DELIVERY,
+    INBOX_RESULT,
+    INBOX_COMMAND,
+    INBOX_ASSIGNMENT,
+    INBOX_LETTER,
+};
 
 enum {
     BATCH_MAX_ITEMS = 1024,
     BATCH_MAX_BYTES = 8 << 20,
     COMMANDS_RESERVED = 1024,
+    ASSIGNMENTS_RESERVED = 1 << 20, /* orders: few for each partition */
+    LETTERS_MAX = 64,               /* of a route, on their way */
     HOUSEKEEPING_MS = 60 * 1000,
     NO_ROOM_RETRY_MS = 1000,
     ORPHAN_LOOK_MS = 1000,
@@ -38,6 +53,20 @@ enum {
 /* A list of items in order of arrival. */
 struct item_list {
     struct queue_item *head, **tail;
+};
+
+/* The dead letters of a route that are to be told elsewhere; see outbox.c. */
+struct outbox {
+    struct letter *on_their_way;
+    size_t n_on_their_way;
+    uint64_t cursor;  /* those up to it were looked at */
+    bool has_more;    /* behind the cursor */
+    bool has_failed;  /* one since the list was begun */
+    int64_t begin_ms; /* store time at which it may be begun again */
+    int64_t delay_ms;
+    /* of the open batch */
+    uint64_t new_cursor;
+    bool new_has_more;
 };
 
 struct route {
@@ -54,6 +83,11 @@ struct route {
     bool unreachable;
     int64_t probe_at_ms; /* store time of the next try while unreachable */
     int64_t probe_delay_ms;
+    /* room.c */
+    int64_t load;
+    int64_t new_load; /* of the open batch */
+    atomic_size_t room;
+    struct outbox outbox;
 };
 
 /* An attempt with what the engine keeps beside it. */
@@ -76,6 +110,7 @@ struct note {
     char id[STORE_ID_MAX];
 };
 
+struct partitions;
 struct repeats;
 
 /* An attempt of an earlier process that still runs. */
@@ -90,7 +125,7 @@ struct orphan {
 
 struct batch {
     int64_t now_ms;
-    struct item_list results, commands, deliveries;
+    struct item_list results, commands, assignments, letters, deliveries;
     struct job *starts, **starts_tail;
     struct note *notes;
     size_t n_notes, cap_notes;
@@ -110,6 +145,7 @@ struct engine {
     struct queue *inbox;
     struct batch batch;
     struct repeats *repeats;
+    struct partitions *partitions;
     struct orphan *orphans;
     int64_t orphans_look_ms;  /* store time of the next look */
     int64_t housekeeping_ms;  /* likewise */
@@ -188,6 +224,30 @@ bool command_apply(struct engine *engine, struct command *command,
                    struct err *err) MUST_CHECK;
 /* The log's line, when the order is durable or refused. */
 void command_tell(const struct engine *engine, const struct command *command);
+
+/* room.c. At the start: nothing is counted; this one is. */
+void room_reset(struct engine *engine);
+void room_count(struct route *route, const struct record *record);
+/* A step of an event of the route. */
+void room_follow(struct route *route, const struct record *before,
+                 const struct record *after);
+/* After the commit. True when there is more room on a route than there was. */
+bool room_fold(struct engine *engine);
+void room_aborted(struct engine *engine);
+
+/* outbox.c. It died: it is to be told; in the transaction that says so. */
+bool outbox_add(struct engine *engine, struct route *route,
+                const struct store_entry *entry, struct err *err) MUST_CHECK;
+/* At the start: there may be some of an earlier process. */
+void outbox_begin(struct engine *engine);
+/* What came back, and what is to go, inside the transaction. */
+bool outbox_apply(struct engine *engine, struct err *err) MUST_CHECK;
+void outbox_committed(struct engine *engine);
+void outbox_aborted(struct engine *engine);
+/* Store time at which there is something to do; RECORD_NEVER: none. */
+int64_t outbox_next_ms(const struct engine *engine);
+/* What came back and was not looked at is freed. */
+void outbox_free(struct engine *engine);
 
 /* repeats.c: deliveries and drifts of known events, counted in memory until
  * a commit takes them along (at most a second later). */

@@ -177,6 +177,27 @@ static bool find_namespace(struct load *load, const char *name,
            store_namespace_number(store, name, number, err);
 }
 
+/* Likewise; those that it has are found by their names. */
+static bool find_stream(struct load *load, const struct load_event *event,
+                        struct store_position *position, struct err *err)
+{
+    struct store *store = load->engine->store;
+    const char *known;
+
+    position->stream = 0;
+    if (event->stream == NULL) {
+        return true;
+    }
+    for (uint16_t i = 1; (known = store_stream_name(store, i)) != NULL; i++) {
+        if (strcmp(known, event->stream) == 0) {
+            position->stream = i;
+            return true;
+        }
+    }
+    return commit(load, err) &&
+           store_stream_number(store, event->stream, &position->stream, err);
+}
+
 /* --- what holds for all --------------------------------------------------- */
 
 bool load_forget_until(struct load *load, int64_t until_ms, struct err *err)
@@ -225,6 +246,21 @@ static bool is_same(const struct store_entry *there,
            a->changed_ms == b->changed_ms;
 }
 
+/* What runs holds its key: behind another it is in doubt at once (M26). */
+static void end_attempt(struct record *record)
+{
+    if (record->state != RECORD_RUNNING) {
+        return;
+    }
+    record->state = RECORD_UNCERTAIN;
+    if (record->doubt_since_ms == 0) {
+        record->doubt_since_ms = record->changed_ms;
+    }
+    if ((record->flags & RECORD_LEFT) != 0) {
+        record->flags |= RECORD_PARKED;
+    }
+}
+
 /* Its place in the order of its key is behind those that are here. */
 static bool line_up(struct engine *engine, struct store_entry *entry,
                     struct err *err)
@@ -239,7 +275,9 @@ static bool line_up(struct engine *engine, struct store_entry *entry,
     if (!event_order_blocked(engine, record->order_key, entry, &blocked, err)) {
         return false;
     }
-    if (!blocked) {
+    if (blocked) {
+        end_attempt(record);
+    } else {
         record->flags &= ~(uint32_t)RECORD_ORDER_WAIT;
     }
     if (blocked || (record->flags & RECORD_PARKED) != 0) {
@@ -267,6 +305,7 @@ static bool put(struct engine *engine, const struct load_event *event,
     struct store *store = engine->store;
 
     entry->record = event->record;
+    entry->position = event->position;
     (void)snprintf(entry->code, sizeof entry->code, "%s", event->code);
     (void)snprintf(entry->text, sizeof entry->text, "%s", event->text);
     return line_up(engine, entry, err) && store_put(store, entry, err) &&
@@ -350,7 +389,8 @@ bool load_event(struct load *load, const struct load_event *event,
     load->failed = !(
         find_route(load, event->route, &numbered.record.route, err) &&
         find_namespace(load, event->namespace, &namespace, err) &&
-        begin(load, err) && settle(load, &numbered, namespace, verdict, err) &&
+        find_stream(load, event, &numbered.position, err) && begin(load, err) &&
+        settle(load, &numbered, namespace, verdict, err) &&
         commit_some(load, err));
     return !load->failed;
 }

@@ -26,7 +26,9 @@ struct load_event {
     const char *route, *namespace; /* by name */
     struct slice tenant, id;       /* 1 to STORE_ID_MAX bytes; tenant 0 to */
     struct record record;          /* its route number counts for nothing */
-    const char *code, *text;       /* of a dead letter */
+    const char *stream; /* of its message's partition, by name; NULL: of none */
+    struct store_position position; /* its stream number counts for nothing */
+    const char *code, *text;        /* of a dead letter */
     bool has_envelope, has_result;
     struct slice envelope, result; /* flat forms */
     const struct store_audit *history;

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/envelope.h"
 #include "engine/load.h"
+
+#include <string.h>
+
+#include "core/envelope.h"
 
 /* Counters that have this far to go do not run over. */
 enum { COUNT_MAX = 1 << 30 };
+
+/* A cluster, a topic and a group have less. */
+enum { STREAM_NAME_MAX = 1023 };
 
 static bool refuse(struct err *err, const char *what)
 {
@@ -35,11 +41,13 @@ static bool check_counters(const struct record *record, struct err *err)
     return true;
 }
 
-/* What runs, or may be told to, has what it would run with. */
+/* What runs, or may be told to, has what it would run with, or the broker
+ * has it. */
 static bool check_contents(const struct load_event *event, struct err *err)
 {
     const struct record *record = &event->record;
     bool erased = (record->flags & RECORD_ERASED) != 0;
+    bool is_here = event->has_envelope || (record->flags & RECORD_LEFT) != 0;
     struct envelope envelope;
     struct result result;
 
@@ -52,12 +60,23 @@ static bool check_contents(const struct load_event *event, struct err *err)
     if (event->has_envelope && erased) {
         return refuse(err, "its request is there, and flagged as erased");
     }
-    if (!record_is_settled(record) && !event->has_envelope) {
+    if (!record_is_settled(record) && !is_here) {
         return refuse(err, "it is not settled, and its request is not there");
     }
-    return record->state != RECORD_DEAD || event->has_envelope || erased ||
+    return record->state != RECORD_DEAD || is_here || erased ||
            refuse(err, "it is a dead letter, and its request is not there and "
                        "not flagged as erased");
+}
+
+static bool check_position(const struct load_event *event, struct err *err)
+{
+    if (event->stream == NULL) {
+        return true;
+    }
+    return (event->stream[0] != '\0' &&
+            strlen(event->stream) <= STREAM_NAME_MAX &&
+            event->position.partition >= 0 && event->position.offset >= 0) ||
+           refuse(err, "its position is none");
 }
 
 /* Of what is not settled somebody must say how it goes on. */
@@ -81,5 +100,6 @@ bool load_check_event(const struct load_event *event,
         return refuse(err, problem != NULL ? problem : "it has no state");
     }
     return check_counters(&event->record, err) &&
-           check_route(event, route, err) && check_contents(event, err);
+           check_route(event, route, err) && check_position(event, err) &&
+           check_contents(event, err);
 }

@@ -11,6 +11,7 @@
 #ifndef ONCED_ENGINE_PORT_H
 #define ONCED_ENGINE_PORT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,6 +37,9 @@ struct arrival {
     enum reason unusable;  /* it can never run (undecodable); else NONE */
     const char *why;       /* for `unusable`, static text */
     struct slice envelope; /* flat form */
+    int64_t offset;        /* where the delivery has an assignment */
+    int64_t event_wall_ms; /* when it happened, as the source knows; 0: it does
+                              not. What is older than the memory is not run */
     /* filled by the engine before `answer` */
     enum answer_kind answer;
     enum record_state state; /* after the decision */
@@ -51,12 +55,20 @@ enum delivery_answer {
     DELIVERY_MISMATCH,      /* refused: known id with other content */
     DELIVERY_NO_ROOM,       /* not stored: come back later */
     DELIVERY_STOPPED_ROUTE, /* not stored: dead letters are full */
+    DELIVERY_FENCED,        /* not looked at: its assignment is over */
 };
+
+struct assignment;
+struct partition_state;
 
 struct delivery {
     struct queue_item item; /* first: the inbox links it here */
     struct arrival *arrivals;
     size_t n_arrivals;
+    /* The partition that the arrivals come from, in order of their offsets
+     * (several may have one: a message that is an event on several routes);
+     * NULL where the source has none. */
+    struct assignment *assignment;
     enum delivery_answer result;
     int64_t retry_after_s; /* for NO_ROOM and the like */
     /* Engine's thread, after the commit; must not block. Takes back. */
@@ -66,6 +78,112 @@ struct delivery {
 /* Any thread. False when the inbox is full or closed; the delivery then
  * stays the caller's. item.cost_bytes must be set. */
 bool engine_deliver(struct engine *engine, struct delivery *delivery);
+
+/* --- partitioned sources ------------------------------------------------- */
+
+/* One assignment of one partition to this process: from the rebalance that
+ * gave it to the one that takes it away. It is the epoch of its deliveries:
+ * the next assignment of the same partition is another object. The source
+ * makes it and frees it, when FENCE is done and each of its deliveries was
+ * answered. */
+struct assignment {
+    /* the source's; not changed after OPEN */
+    size_t stream;  /* index into the engine's streams */
+    int32_t number; /* of the partition */
+    uint32_t epoch; /* for logs */
+    /* Engine's thread, after a commit: low_water moved, or there is other
+     * room on a route. Must not block, and may come without a cause. */
+    void (*wake)(struct assignment *assignment);
+    void *context;
+    /* written by the engine, read by any thread */
+    _Atomic int64_t low_water;     /* the next offset to commit: what was
+                                      received below it is settled; < 0: none */
+    _Atomic int64_t head_since_ms; /* store time at which the event that holds
+                                      low_water was received; 0: none does */
+    atomic_size_t unsettled;       /* received, and not below low_water */
+    /* the engine's own */
+    struct partition_state *partition;
+};
+
+enum assignment_order_kind {
+    /* It begins. Events of the partition that lie below `committed` settle
+     * as moved, the others are due again. */
+    ASSIGNMENT_OPEN,
+    /* It is about to end: nothing of it starts any more, what waits is
+     * parked; done when none of its attempts runs (at once, if FENCE comes
+     * before). Deliveries are fenced from here on. */
+    ASSIGNMENT_DRAIN,
+    /* It is over. */
+    ASSIGNMENT_FENCE,
+};
+
+struct assignment_order {
+    struct queue_item item; /* first */
+    enum assignment_order_kind kind;
+    struct assignment *assignment;
+    /* OPEN: what the broker says; < 0: nothing */
+    int64_t committed;          /* of the group */
+    int64_t log_start, log_end; /* of the partition */
+    const uint8_t *topic_id;    /* 16 bytes; NULL: not told */
+    /* out */
+    int64_t low_water;    /* OPEN: of the store, < 0: none; DRAIN and FENCE:
+                             the final one of the assignment, < 0: none */
+    uint32_t incarnation; /* OPEN: how often the topic was seen re-created */
+    bool recreated;       /* OPEN: just now: its offsets begin anew */
+    size_t moved, parked; /* OPEN, DRAIN: events that settled as moved, or
+                             wait for the broker; parked */
+    /* Engine's thread, after the commit; must not block. Takes back. */
+    void (*done)(struct assignment_order *order);
+};
+
+/* Any thread; always has room. */
+void engine_assign(struct engine *engine, struct assignment_order *order);
+
+/* Any thread: how many more events the route has use for now, waiting
+ * retries and those behind them in order not counted; 0 while it is paused,
+ * its handler unreachable, or the store full. A source that has others to
+ * give takes them from elsewhere, or none. */
+size_t engine_room(const struct engine *engine, size_t route);
+
+/* --- dead letters that are told elsewhere --------------------------------- */
+
+/* An event that died on a route whose dead letters are published. It is
+ * handed out again and again until one was published. Slices live as long as
+ * the object. */
+struct dead_letter {
+    struct queue_item item; /* first */
+    struct engine *engine;
+    void *context; /* the engine's */
+    const char *route;
+    struct slice tenant, id;
+    char idempotency_key[33];
+    enum reason reason;
+    const char *code, *why; /* "" where there is none */
+    uint32_t run, attempts, deliveries;
+    int64_t first_seen_ms, died_ms; /* store time */
+    bool has_envelope;
+    struct envelope envelope;
+    /* out */
+    bool published;
+    char text[160]; /* why not, one line */
+};
+
+/* Any thread; always has room. */
+void dead_letter_finish(struct dead_letter *letter);
+
+struct publisher_ops {
+    /* Engine's thread; takes the letter and must not block. */
+    void (*publish)(void *self, struct dead_letter *letter);
+    /* Finishes every letter, published or not, before it returns; not on the
+     * engine's thread. */
+    void (*stop)(void *self);
+    void (*free)(void *self);
+};
+
+struct publisher {
+    const struct publisher_ops *ops; /* NULL: none */
+    void *self;
+};
 
 /* --- handlers ------------------------------------------------------------ */
 

@@ -2,17 +2,16 @@
 #include "source/http_delivery.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/mark.h"
 #include "base/metrics.h"
+#include "source/event.h"
 #include "source/http_gzip.h"
 
-enum { FINGERPRINT_VERSION = 1, WARN_EVERY_MS = 1000 };
+enum { WARN_EVERY_MS = 1000 };
 
 /* --- what arrived -------------------------------------------------------- */
 
@@ -53,15 +52,6 @@ static bool verify(struct http_request *request,
                                    "the signature is missing or not valid");
     }
     return true;
-}
-
-static void take_fingerprint(struct slice body, struct fingerprint *out)
-{
-    uint8_t digest[SHA256_SIZE];
-    hash_sha256(body, digest);
-    out->version = FINGERPRINT_VERSION;
-    out->mode = FINGERPRINT_RAW;
-    memcpy(out->digest, digest, sizeof(out->digest));
 }
 
 /* --- inflating ----------------------------------------------------------- */
@@ -164,15 +154,10 @@ static bool eval_order(struct http_request *request, const struct value *value,
 {
     struct buf text = BUF_INIT;
     const char *why = NULL;
-    uint8_t digest[SHA256_SIZE];
     enum value_status status = value_eval(value, envelope, &text, &why);
     *key = 0;
     if (status == VALUE_OK) {
-        hash_sha256(buf_slice(&text), digest);
-        *key = bytes_get_be64(digest);
-        if (*key == 0) {
-            *key = 1;
-        }
+        *key = event_order_key(buf_slice(&text));
     }
     buf_free(&text);
     return status == VALUE_OK || status == VALUE_ABSENT ||
@@ -244,7 +229,7 @@ bool http_delivery_make(struct http_request *request)
         return false;
     }
     MARK(delivery_verified);
-    take_fingerprint(envelope.body, &fingerprint);
+    event_fingerprint(envelope.body, &fingerprint);
     if (request->framing.coding == HTTP_GZIP) {
         if (!inflate_body(request)) {
             return false;
@@ -301,6 +286,8 @@ void http_delivery_decide(struct http_request *request)
         refuse_for_now(request, HTTP_STOPPED_ROUTE,
                        "the route is stopped: its dead letters take all room");
         return;
+    case DELIVERY_FENCED:
+        break; /* it has no assignment */
     }
     UNREACHABLE("every result has an answer");
 }

@@ -256,6 +256,9 @@ static enum value_status eval_kafka(const struct value_term *term,
     buf_add_slice(out, envelope->topic);
     buf_printf(out, "/%" PRId32 "/%" PRId64, envelope->partition,
                envelope->offset);
+    if (envelope->incarnation > 0) {
+        buf_printf(out, "~%" PRIu32, envelope->incarnation);
+    }
     return VALUE_OK;
 }
 

@@ -206,6 +206,33 @@ assert.equal(handler.of('h-0').length, 0);
 await second.stop();
 await check(second);
 
+// --- events that came from partitions: with their positions, by the names of the streams -------------------------------------------------------
+
+assert.ok(events.every(({ position }) => position === null));
+const at = (offset, partition = 3) => ({ stream: 'default/orders/onced', partition, offset });
+const message = { topic: 'orders', partition: 3, offset: 7, timestamp_ms: 1, key: 'k', received: header.at, headers: [['a', 'b'], ['none', null]], body: null };
+const done = { ...find(events, 'ok-5'), request: message, position: at(7), flags: [] };
+const open = { ...done, state: 'RUNNING', attempts: 1, due: done.changed, result: null, history: [] };
+const messages = [
+  done,
+  { ...done, id: 'there', request: null, flags: ['left'], position: { ...at(0, 0), stream: 'eu/refunds/onced' } },
+  { ...done, id: 'last', position: at(Number.MAX_SAFE_INTEGER, 2 ** 31 - 1) },
+  { ...open, id: 'kept', flags: ['pins'] },
+  { ...open, id: 'left', flags: ['pins', 'left'], request: null },
+];
+const partitions = await makeBare('partitions');
+const fromPartitions = write('partitions.jsonl', [header, ...messages, { end: true, events: 5 }]);
+assert.deepEqual(await load(partitions, fromPartitions), { code: 0, err: '', loaded: 5, uncertain: 2, already_there: 0, conflicts: 0, strays: 0 });
+assert.equal((await load(partitions, fromPartitions)).already_there, 5);
+await check(partitions);
+const carried = lines((await partitions.command('dump')).out).slice(1, -1);
+assert.deepEqual(carried.map(({ position }) => position), messages.map(({ position }) => position));
+assert.deepEqual(carried.slice(0, 3).map(bare), messages.slice(0, 3).map((event, i) => bare({ ...event, idempotency_key: carried[i].idempotency_key })));
+assert.deepEqual(carried.slice(3).map(({ state, flags, due }) => ({ state, flags, due })), [
+  { state: 'UNCERTAIN', flags: ['restored', 'parked', 'pins'], due: null },
+  { state: 'UNCERTAIN', flags: ['restored', 'parked', 'pins', 'left'], due: null },
+]);
+
 // --- what is no dump ---------------------------------------------------------------------------------------------------------------
 
 const bad = (name, all, message, code = 65) => ({ name, file: write(`${name}.jsonl`, all), message, code });
@@ -243,6 +270,14 @@ for (const { name, file: from, message, code } of [
   bad('long', change({ id: 'x'.repeat(256) }), /"id"/),
   bad('tenant', change({ tenant: 'x'.repeat(256) }), /"tenant"/),
   bad('key', change({ order_key: 'zz' }), /"order_key"/),
+  bad('position', change({ position: 'orders/3/7' }), /"stream"/),
+  bad('no-stream', change({ position: { partition: 3, offset: 7 } }), /"stream"/),
+  bad('empty-stream', change({ position: { stream: '', partition: 3, offset: 7 } }), /"stream"/),
+  bad('long-stream', change({ position: { stream: 'x'.repeat(1024), partition: 3, offset: 7 } }), /position/),
+  bad('partition', change({ position: { stream: 'a', partition: 2 ** 31, offset: 7 } }), /"partition"/),
+  bad('no-partition', change({ position: { stream: 'a', partition: -1, offset: 7 } }), /"partition"/),
+  bad('offset', change({ position: { stream: 'a', partition: 3, offset: -1 } }), /"offset"/),
+  bad('left', change({ state: 'RUNNING', due: one.changed, flags: ['left'], request: null }), /nobody keeps it/),
   bad('digest', change({ fingerprint: { version: 1, mode: 'raw', digest: '00' } }), /"digest"/),
   bad('move', change({ history: [{ at: one.changed, what: 'eaten', attempt: 1, run: 1, actor: null, why: null }] }), /"what"/),
   bad('headers', change({ request: { ...one.request, headers: [['a']] } }), /"headers"/),
@@ -263,7 +298,7 @@ for (const { name, file: from, message, code } of [
     const { [name]: gone, ...rest } = header;
     return bad(`header-no-${name}`, [rest, { end: true, events: 0 }], new RegExp(`line 1: "${name}" is missing`));
   }),
-  ...Object.keys(one).filter((name) => !['origin', 'idempotency_key'].includes(name)).map((name) => bad(`no-${name}`, without(name), new RegExp(`"${name}" is missing`))),
+  ...Object.keys(one).filter((name) => !['origin', 'idempotency_key', 'position'].includes(name)).map((name) => bad(`no-${name}`, without(name), new RegExp(`"${name}" is missing`))),
 ]) {
   for (const words of [['--dry-run'], []]) {
     const { code: ended, err, out } = await third.command('load', from, ...words);

@@ -24,6 +24,9 @@ static bool is_sound(const struct load_event *event)
            event->record.state != RECORD_NONE && event->id.len > 0 &&
            event->id.len <= STORE_ID_MAX &&
            event->tenant.len <= STORE_TENANT_MAX &&
+           (event->stream == NULL ||
+            (event->stream[0] != '\0' && event->position.partition >= 0 &&
+             event->position.offset >= 0)) &&
            strlen(event->code) <= STORE_CODE_MAX &&
            strlen(event->text) <= STORE_TEXT_MAX &&
            (!event->has_envelope ||

@@ -8,6 +8,8 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "engine/internal.h"
+#include "engine/partition.h"
 
 static int64_t world_ms(void *self)
 {
@@ -116,6 +118,8 @@ bool world_try_open(struct world *world, struct err *err)
     struct engine_options engine = {
         .routes = world->routes,
         .n_routes = WORLD_ROUTES,
+        .streams = world->streams,
+        .n_streams = world->n_streams,
         .clock = &world->clock,
         .random = world_random,
         .random_self = world,
@@ -155,6 +159,51 @@ void world_close(struct world *world)
         attempt_finish(attempt);
         world_turn(world);
     }
+    engine_free(&world->engine);
+    store_close(&world->store);
+}
+
+/* What senders and operators handed in stays theirs; the engine frees what its
+ * publishers gave back. */
+static void drop_items(struct queue_item *item)
+{
+    while (item != NULL) {
+        struct queue_item *next = item->next;
+
+        if (item->kind == INBOX_RESULT) {
+            attempt_free((struct attempt *)item);
+        } else if (item->kind == INBOX_LETTER) {
+            dead_letter_finish((struct dead_letter *)item);
+        }
+        item = next;
+    }
+}
+
+/* A process that is killed frees nothing; the one that plays it must. */
+static void free_partitions(struct engine *engine)
+{
+    while (engine->partitions->list != NULL) {
+        struct partition_state *partition = engine->partitions->list;
+
+        engine->partitions->list = partition->next;
+        partition->assignment->partition = NULL;
+        tracker_free(partition->tracker);
+        free(partition->awaited);
+        free(partition);
+    }
+}
+
+void world_crash(struct world *world)
+{
+    struct engine *engine = world->engine;
+
+    drop_items(queue_drain(engine->inbox, SIZE_MAX, SIZE_MAX, 0));
+    drop_items(engine->batch.results.head);
+    while (world->n_running > 0) {
+        attempt_free(world->running[--world->n_running]);
+    }
+    free_partitions(engine);
+    engine->running = 0;
     engine_free(&world->engine);
     store_close(&world->store);
 }
@@ -261,6 +310,66 @@ struct sent *world_send_keyed(struct world *world, size_t route, const char *id,
     struct sent *sent = make(world, id, "x");
 
     aim(sent, route, id, "x", order_key);
+    CHECK(engine_deliver(world->engine, &sent->delivery));
+    return sent;
+}
+
+static void add_message(struct sent *sent, const struct world *world,
+                        const struct message *message)
+{
+    const struct envelope envelope = {
+        .kind = ENVELOPE_KAFKA,
+        .received_wall_ms = world->ms,
+        .topic = SLICE("t"),
+        .partition = message->assignment->number,
+        .offset = message->offset,
+        .body = slice_of(message->body == NULL ? "x" : message->body),
+        .has_body = true,
+    };
+
+    buf_add_str(&sent->text, message->id);
+    envelope_encode(&envelope, &sent->text);
+}
+
+/* Its text is that from `start` to `end` of the delivery's. */
+static void aim_message(struct sent *sent, const struct message *message,
+                        size_t start, size_t end)
+{
+    const char *body = message->body == NULL ? "x" : message->body;
+    size_t id_len = strlen(message->id);
+    size_t n = message->n_routes == 0 ? 1 : message->n_routes;
+
+    for (size_t i = 0; i < n; i++) {
+        struct arrival *arrival = &sent->arrivals[sent->delivery.n_arrivals];
+
+        CHECK(sent->delivery.n_arrivals < WORLD_ARRIVALS_MAX);
+        aim(sent, message->route + i, message->id, body, message->order_key);
+        arrival->id = (struct slice){sent->text.data + start, id_len};
+        arrival->envelope =
+            (struct slice){arrival->id.data + id_len, end - start - id_len};
+        arrival->offset = message->offset;
+        arrival->event_wall_ms = message->event_wall_ms;
+    }
+}
+
+struct sent *world_bring(struct world *world, const struct message *messages,
+                         size_t n_messages)
+{
+    struct sent *sent = mem_new(1, sizeof *sent);
+    size_t ends[WORLD_ARRIVALS_MAX];
+
+    CHECK(n_messages <= WORLD_ARRIVALS_MAX);
+    sent->delivery.arrivals = sent->arrivals;
+    sent->delivery.assignment = messages[0].assignment;
+    sent->delivery.answer = sent_answered;
+    for (size_t i = 0; i < n_messages; i++) {
+        add_message(sent, world, &messages[i]);
+        ends[i] = sent->text.len;
+    }
+    for (size_t i = 0; i < n_messages; i++) {
+        aim_message(sent, &messages[i], i == 0 ? 0 : ends[i - 1], ends[i]);
+    }
+    sent->delivery.item.cost_bytes = sent->text.len;
     CHECK(engine_deliver(world->engine, &sent->delivery));
     return sent;
 }

@@ -15,11 +15,12 @@
 #include "store/store.h"
 
 enum { WORLD_ROUTES = 2, WORLD_ATTEMPTS_MAX = 256, WORLD_START_MS = 1000000 };
+enum { WORLD_ARRIVALS_MAX = 8 };
 
-/* A delivery of one event, and what came of it. */
+/* A delivery, and what came of it. */
 struct sent {
     struct delivery delivery; /* first */
-    struct arrival arrivals[WORLD_ROUTES];
+    struct arrival arrivals[WORLD_ARRIVALS_MAX];
     struct buf text; /* id and envelope */
     bool answered;
 };
@@ -35,6 +36,8 @@ struct world {
     struct store *store;
     struct engine *engine;
     struct engine_route routes[WORLD_ROUTES];
+    const char *const *streams; /* of partitions; kept by the test */
+    size_t n_streams;
     /* attempts that started and did not end, oldest first */
     struct attempt *running[WORLD_ATTEMPTS_MAX];
     size_t n_running;
@@ -49,8 +52,12 @@ struct world {
 void world_init(struct world *world);
 void world_open(struct world *world);
 bool world_try_open(struct world *world, struct err *err);
-/* Ends what runs (as broken), closes; the store stays for the next open. */
+/* Ends what runs (as broken), closes; the store stays for the next open. No
+ * partition may be assigned. */
 void world_close(struct world *world);
+/* The process is killed: what ran has no end, assignments are gone with it.
+ * Dead letters that were handed out are finished before by who has them. */
+void world_crash(struct world *world);
 void world_fini(struct world *world); /* removes the store, too */
 
 /* Turns until nothing happens. */
@@ -62,6 +69,19 @@ struct sent *world_send(struct world *world, size_t route, const char *id,
                         const char *body);
 struct sent *world_send_keyed(struct world *world, size_t route, const char *id,
                               uint64_t order_key);
+/* A message of a partition: one event, or with `n_routes` one on each route
+ * from `route` on. Body and ordering key may be left out. */
+struct message {
+    struct assignment *assignment;
+    int64_t offset;
+    size_t route, n_routes;
+    const char *id, *body;
+    uint64_t order_key;
+    int64_t event_wall_ms;
+};
+/* In one delivery, of the first one's assignment. */
+struct sent *world_bring(struct world *world, const struct message *messages,
+                         size_t n_messages);
 void sent_free(struct sent *sent);
 /* Sends, turns, and gives the answer. */
 enum delivery_answer world_deliver(struct world *world, size_t route,

@@ -90,6 +90,35 @@ Test(admin, rights_and_targets_are_checked_before_the_engine_sees_anything)
          "50/s"},
         {{false, NULL, "POST", "/v1/replay", "{\"limit\":0}"}, 400, "limit"},
         {{false, NULL, "POST", "/v1/replay", "{\"route\":\"c\"}"}, 404, "c"},
+        {{true, "read-secret", "POST", "/v1/replay/letter", "{}"}, 403, "role"},
+        {{false, NULL, "GET", "/v1/replay/letter", NULL}, 405, "Allow: POST"},
+        {{false, NULL, "POST", "/v1/replay/letter", "{}"}, 400, "route"},
+        {{false, NULL, "POST", "/v1/replay/letter", "{\"x\":1}"}, 400, "unkn"},
+        {{false, NULL, "POST", "/v1/replay/letter", "{\"route\":\"a\\u0000\"}"},
+         400,
+         "route"},
+        {{false, NULL, "POST", "/v1/replay/letter", "{\"route\":\"c\"}"},
+         404,
+         "no route"},
+        {{false, NULL, "POST", "/v1/replay/letter", "{\"route\":\"a\"}"},
+         400,
+         "\\\"id\\\" is missing"},
+        {{false, NULL, "POST", "/v1/replay/letter",
+          "{\"route\":\"a\",\"id\":\"x\\u0000\"}"},
+         400,
+         "control"},
+        {{false, NULL, "POST", "/v1/replay/letter",
+          "{\"route\":\"a\",\"id\":\"x\",\"replays\":-1}"},
+         400,
+         "replays"},
+        {{false, NULL, "POST", "/v1/replay/letter",
+          "{\"route\":\"a\",\"id\":\"x\",\"request\":{\"path\":\"/\"}}"},
+         400,
+         "method"},
+        {{false, NULL, "POST", "/v1/replay/letter",
+          "{\"route\":\"a\",\"id\":\"x\",\"request\":null}"},
+         409,
+         "not in the letter"},
         {{true, "read-secret", "POST", "/v1/backup", "{\"path\":\"/x\"}"},
          403,
          "role"},
@@ -380,6 +409,200 @@ Test(admin, a_filtered_replay_takes_the_oldest_first_and_counts)
     office_fini(&office);
 }
 
+/* --- dead letters from elsewhere ------------------------------------------ */
+
+enum { LETTER_WALL_MS = 1000000 }; /* 00:16:40 of the first day */
+
+static const char webhook[] =
+    "{\"method\":\"POST\",\"path\":\"/a\",\"query\":null,"
+    "\"received\":\"1970-01-01T00:16:40.000Z\","
+    "\"headers\":[[\"n\",\"\\u0000\"],[\"b\",{\"base64\":\"/wA=\"}]],"
+    "\"body_base64\":\"/wD+\"}";
+
+/* Gives the result of the order. */
+static json_t *letter(const struct office *office, const char *members,
+                      const char *request, int want)
+{
+    struct buf body = BUF_INIT;
+    json_t *said;
+
+    buf_printf(&body, "{\"request\":%s,%s}", request, members);
+    said = ask(office, "POST", "/v1/replay/letter", buf_cstr(&body), want);
+    buf_free(&body);
+    return said;
+}
+
+static void expect_letter(const struct office *office, const char *members,
+                          const char *request, const char *result)
+{
+    bool is_refused =
+        strcmp(result, "refused") == 0 || strcmp(result, "in-doubt") == 0;
+    json_t *said = letter(office, members, request, is_refused ? 409 : 200);
+
+    cr_expect_str_eq(text(said, "result"), result, "%s: %s, %s", members,
+                     text(said, "result"), text(said, "why"));
+    json_decref(said);
+}
+
+Test(admin, a_letter_of_a_known_event_is_ruled_by_its_state)
+{
+    struct office office;
+
+    office_init(&office);
+    world_close(&office.world);
+    office.world.routes[0].policy.on_uncertain = ON_UNCERTAIN_HOLD;
+    world_open(&office.world);
+    ended(&office, "fine", END_STATUS, 200);
+    ended(&office, "dead", END_STATUS, 404);
+    ended(&office, "doubt", END_TIMEOUT, 0);
+    office_open(&office);
+    expect_letter(&office, "\"route\":\"a\",\"id\":\"fine\"", webhook,
+                  "nothing-to-do");
+    expect_letter(&office, "\"route\":\"a\",\"id\":\"doubt\"", webhook,
+                  "in-doubt");
+    expect_letter(&office, "\"route\":\"a\",\"id\":\"dead\",\"dry_run\":true",
+                  webhook, "replayed");
+    expect_letter(&office, "\"route\":\"a\",\"id\":\"dead\"", "null",
+                  "replayed");
+    expect_letter(&office, "\"route\":\"a\",\"id\":\"dead\"", webhook,
+                  "nothing-to-do");
+    office_close(&office);
+    cr_expect_eq(world_history(&office.world, 0, "dead", MOVE_REPLAYED), 1);
+    cr_expect_eq(world_record(&office.world, 0, "dead").run, 1);
+    world_end(&office.world, "dead", END_STATUS, 404);
+    office_open(&office);
+    expect_letter(&office, "\"route\":\"a\",\"id\":\"dead\",\"max_replays\":1",
+                  "null", "skipped");
+    expect_letter(&office,
+                  "\"route\":\"a\",\"id\":\"dead\",\"max_replays\":3,"
+                  "\"replays\":2",
+                  "null", "skipped");
+    expect_letter(&office,
+                  "\"route\":\"a\",\"id\":\"dead\",\"max_replays\":3,"
+                  "\"replays\":1",
+                  "null", "replayed");
+    expect_letter(&office,
+                  "\"route\":\"a\",\"id\":\"doubt\","
+                  "\"assume_not_applied\":true",
+                  "null", "replayed");
+    office_close(&office);
+    office_fini(&office);
+}
+
+Test(admin, a_letter_of_an_unknown_event_is_a_new_one_once)
+{
+    struct office office;
+    const struct attempt *attempt;
+    struct slice value;
+
+    office_init(&office);
+    office_open(&office);
+    expect_letter(&office, "\"route\":\"a\",\"id\":\"new\",\"dry_run\":true",
+                  webhook, "delivered");
+    expect_letter(&office,
+                  "\"route\":\"a\",\"id\":\"new\",\"max_replays\":1,"
+                  "\"replays\":1",
+                  webhook, "skipped");
+    expect_letter(&office, "\"route\":\"a\",\"id\":\"new\"", "null", "refused");
+    expect_letter(&office, "\"route\":\"a\",\"id\":\"new\"", webhook,
+                  "delivered");
+    expect_letter(&office, "\"route\":\"a\",\"id\":\"new\"", webhook,
+                  "nothing-to-do");
+    office.routes[1].retired = true;
+    expect_letter(&office, "\"route\":\"b\",\"id\":\"new\"", webhook,
+                  "refused");
+    office_close(&office);
+    cr_expect_eq(office.world.started, 1);
+    attempt = world_attempt(&office.world, "new");
+    cr_assert(attempt != NULL);
+    cr_expect(attempt->envelope.kind == ENVELOPE_HTTP);
+    cr_expect(slice_eq(attempt->envelope.body, SLICE("\xff\x00\xfe")));
+    cr_expect(slice_eq(attempt->envelope.path, SLICE("/a")));
+    cr_expect_not(attempt->envelope.has_query);
+    cr_expect_eq(attempt->envelope.received_wall_ms, LETTER_WALL_MS);
+    cr_expect(headers_find(&attempt->envelope.headers, SLICE("n"), &value));
+    cr_expect(slice_eq(value, SLICE("\0")));
+    cr_expect(headers_find(&attempt->envelope.headers, SLICE("b"), &value));
+    cr_expect(slice_eq(value, SLICE("\xff\0")));
+    office_fini(&office);
+}
+
+Test(admin, a_letter_from_before_what_is_remembered_needs_a_persons_word)
+{
+    struct office office;
+    struct err err;
+
+    office_init(&office);
+    cr_assert(store_begin(office.world.store, &err));
+    store_forget_until(office.world.store, LETTER_WALL_MS + 1);
+    cr_assert(store_commit(office.world.store, &err));
+    office_open(&office);
+    expect_letter(&office, "\"route\":\"a\",\"id\":\"old\"", webhook,
+                  "in-doubt");
+    expect_letter(&office, "\"route\":\"a\",\"id\":\"old\",\"dry_run\":true",
+                  webhook, "in-doubt");
+    expect_letter(&office,
+                  "\"route\":\"a\",\"id\":\"old\",\"assume_not_applied\":true",
+                  webhook, "delivered");
+    office_close(&office);
+    cr_expect(world_attempt(&office.world, "old") != NULL);
+    office_fini(&office);
+}
+
+static void add_value(struct value *value, const char *expression)
+{
+    const struct slice term = slice_of(expression);
+    struct err err;
+
+    cr_assert(value_add_choice(value, &term, 1, &err), "%s", err.text);
+}
+
+Test(admin, a_letter_without_an_id_gets_it_by_the_rule_of_the_route)
+{
+    static const char message[] =
+        "{\"topic\":\"t\",\"partition\":3,\"offset\":4294967298,"
+        "\"timestamp_ms\":-1,\"received\":\"1970-01-01T00:16:40.000Z\","
+        "\"key\":null,\"headers\":[[\"who\",\"acme\"]],\"body\":\"{\\\"n\\\":7}"
+        "\"}";
+    static const char other[] =
+        "{\"topic\":\"t2\",\"partition\":3,\"offset\":1,\"timestamp_ms\":-1,"
+        "\"received\":\"1970-01-01T00:16:40.000Z\",\"key\":null,"
+        "\"headers\":[],\"body\":\"x\"}";
+    static char topic[] = "t";
+    static char *topics[] = {topic, NULL};
+    struct office office;
+    json_t *said;
+
+    office_init(&office);
+    office.routes[0].has_kafka_source = true;
+    office.routes[0].kafka.topics.items = topics;
+    office.routes[0].kafka.topics.n = 1;
+    add_value(&office.routes[0].id, "kafka:position");
+    add_value(&office.routes[0].tenant, "kafka:header:who");
+    add_value(&office.routes[0].order_by, "json:/n");
+    office_open(&office);
+    said = letter(&office, "\"route\":\"a\"", message, 200);
+    cr_expect_str_eq(text(said, "result"), "delivered");
+    cr_expect_str_eq(text(said, "id"), "t/3/4294967298");
+    cr_expect_str_eq(text(said, "tenant"), "acme");
+    cr_expect_str_eq(text(said, "state"), "RUNNING");
+    json_decref(said);
+    expect_letter(&office, "\"route\":\"a\"", message, "nothing-to-do");
+    expect_letter(&office, "\"route\":\"a\"", other, "other-topic");
+    json_decref(letter(&office, "\"route\":\"a\"", webhook, 400));
+    json_decref(letter(&office, "\"route\":\"b\"", message, 400));
+    said = letter(&office, "\"route\":\"a\",\"id\":\"x\",\"tenant\":\"t\"",
+                  other, 400);
+    cr_expect(strstr(text(said, "detail"), "the ordering key: ") != NULL);
+    json_decref(said);
+    office_close(&office);
+    cr_expect_neq(world_attempt(&office.world, "t/3/4294967298"), NULL);
+    value_free(&office.routes[0].id);
+    value_free(&office.routes[0].tenant);
+    value_free(&office.routes[0].order_by);
+    office_fini(&office);
+}
+
 Test(admin, a_paused_route_is_told_by_the_status)
 {
     struct office office;
@@ -397,6 +620,7 @@ Test(admin, a_paused_route_is_told_by_the_status)
     route = json_array_get(json_object_get(said, "routes"), 1);
     cr_assert_str_eq(text(route, "name"), "b");
     cr_assert(json_is_true(json_object_get(route, "paused")));
+    cr_assert(json_is_array(json_object_get(said, "kafka")));
     json_decref(said);
     office_close(&office);
     office_fini(&office);

@@ -84,7 +84,15 @@ Test(cli, mistakes_in_the_words_are_told_with_a_hint)
         {{"backup"}, "DIR is missing"},
         {{"backup", ""}, "DIR is empty"},
         {{"backup", "a", "b"}, "one word too many: b"},
-        {{"replay"}, "give ROUTE ID, or --dead"},
+        {{"replay"}, "give ROUTE ID, --dead, or --from-topic TOPIC"},
+        {{"replay", "a", "b", "--max-replays", "1"}, "go with --from-topic"},
+        {{"replay", "--dead", "--cluster", "main"}, "go with --from-topic"},
+        {{"replay", "--from-topic", "t", "a", "b"}, "goes with no ROUTE ID"},
+        {{"replay", "--from-topic", "t", "--wait"}, "goes with no ROUTE ID"},
+        {{"replay", "--from-topic", "t", "--rate", "0"}, "must be like 50/s"},
+        {{"replay", "--from-topic", "t", "--max-replays", "0"},
+         "number from 1"},
+        {{"replay", "--from-topic", "t", "--until", "x"}, "--until: \"x\" is"},
         {{"replay", "a", "b", "--since", "1h"}, "filters go with --dead"},
         {{"replay", "--dead", "a", "b"}, "--dead goes with no ROUTE ID"},
         {{"replay", "--dead", "--rate", "fast"}, "--rate must be like 50/s"},
@@ -151,6 +159,58 @@ Test(cli, version_is_that_of_the_build)
     expect(RUN("--version"), 0, "onced " ONCED_VERSION "\n", "");
     expect(RUN("version", "--json"), 0, "{\"version\":\"" ONCED_VERSION "\"}\n",
            "");
+}
+
+Test(cli, check_tells_the_version_of_the_kafka_library)
+{
+    char folder[] = "/tmp/onced-cli-XXXXXX";
+    char path[64], says[64];
+
+    CHECK(mkdtemp(folder) != NULL);
+    write_file(folder, "kafka.json",
+               "{\"kafka\": {\"bootstrap.servers\": \"k:9092\"},"
+               " \"routes\": [{\"name\": \"a\", \"retired\": true}]}");
+    (void)snprintf(path, sizeof path, "%s/kafka.json", folder);
+    (void)snprintf(says, sizeof says, "kafka.json: ok, 1 route, librdkafka %s",
+                   rd_kafka_version_str());
+    expect(RUN("check", "-c", path), 0, says,
+           kafka_version_problem() == NULL ? "" : "warning: librdkafka ");
+    (void)snprintf(says, sizeof says, "\"librdkafka\":\"%s\"",
+                   rd_kafka_version_str());
+    expect(RUN("check", "-c", path, "--json"), 0, says, "");
+    expect(RUN("check", "-c", path, "--json"), 0,
+           kafka_version_problem() == NULL ? "\"warnings\":[]"
+                                           : "\"warnings\":[\"librdkafka ",
+           "");
+    CHECK(unlink(path) == 0);
+    CHECK(rmdir(folder) == 0);
+}
+
+/* What librdkafka tells only when it makes a client. */
+Test(cli, check_makes_the_clients_of_the_clusters)
+{
+    char folder[] = "/tmp/onced-cli-XXXXXX";
+    char path[64];
+
+    CHECK(mkdtemp(folder) != NULL);
+    write_file(folder, "kafka.json",
+               "{\"kafka\": {\"bootstrap.servers\": \"k:9092\","
+               "  \"session.timeout.ms\": 400000},"
+               " \"clusters\": {\"good\": {\"bootstrap.servers\": \"g:9092\"},"
+               "  \"tls\": {\"bootstrap.servers\": \"t:9092\","
+               "   \"security.protocol\": \"ssl\","
+               "   \"ssl.ca.location\": \"nowhere.pem\"}},"
+               " \"routes\": [{\"name\": \"a\", \"retired\": true}]}");
+    (void)snprintf(path, sizeof path, "%s/kafka.json", folder);
+    expect(RUN("check", "-c", path), 78, "",
+           "onced: /kafka: `max.poll.interval.ms`must be >= "
+           "`session.timeout.ms`\n"
+           "onced: /clusters/tls: ssl.ca.location failed");
+    expect(RUN("check", "-c", path, "--effective"), 78, "", "/clusters/tls: ");
+    expect(RUN("check", "-c", path, "--json"), 78,
+           "\"problems\":[\"/kafka: `max.poll", "");
+    CHECK(unlink(path) == 0);
+    CHECK(rmdir(folder) == 0);
 }
 
 Test(cli, check_tells_every_problem_and_where_it_stands)

@@ -22,6 +22,12 @@ static const char route_text[] =
 static const char http_text[] = "\"source\": { \"http\": { \"path\": \"/r\" } "
                                 "}, \"handler\": { \"noop\": {} }";
 
+static const char kafka_text[] =
+    "\"kafka\": { \"bootstrap.servers\": \"k:9092\" }";
+static const char from_text[] =
+    "\"source\": { \"kafka\": { \"topics\": [\"t\"], \"group\": \"g\" } }, "
+    "\"handler\": { \"noop\": {} }";
+
 /* --- a folder with a configuration and what it may refer to --------------- */
 
 static char folder[4096];
@@ -119,15 +125,22 @@ static struct buf replace(struct slice text, const char *from, const char *to)
 
 static struct buf expand(struct slice text)
 {
-    static const char *const names[] = {"$ROUTE", "$HTTP", "$DIR", "$UP"};
+    static const char *const names[] = {"$ROUTE", "$HTTP", "$DIR",    "$UP",
+                                        "$KAFKA", "$FROM", "$RDKAFKA"};
     char above[sizeof(folder)];
-    const char *values[] = {route_text, http_text, folder, above};
+    const char *values[] = {route_text,
+                            http_text,
+                            folder,
+                            above,
+                            kafka_text,
+                            from_text,
+                            rd_kafka_version_str()};
     struct buf out = BUF_INIT;
 
     (void)snprintf(above, sizeof(above), "%s", folder);
     *strrchr(above, '/') = '\0';
     buf_add_slice(&out, text);
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         struct buf next = replace(buf_slice(&out), names[i], values[i]);
 
         buf_free(&out);
@@ -419,6 +432,70 @@ Test(config, the_example_is_good_and_fills_every_part)
     buf_free(&problems);
 }
 
+Test(config, the_example_of_kafka_is_good_and_fills_every_part)
+{
+    struct buf problems = BUF_INIT;
+    struct err err = {0};
+    struct config *config;
+    const struct config_route *route;
+
+    cr_assert(config_load(&config, ROOT "/config/kafka.json", &problems, &err),
+              "%s", buf_cstr(&problems));
+    cr_expect(config->warnings.len == 0, "%s", buf_cstr(&config->warnings));
+    cr_assert(config->n_all_clusters == 2);
+    cr_expect_str_eq(config->all_clusters[0].name, "default");
+    cr_expect_str_eq(
+        kafka_cluster_setting(&config->all_clusters[0], "bootstrap.servers"),
+        "127.0.0.1:9092");
+    cr_expect_str_eq(config->all_clusters[1].name, "archive");
+    cr_expect(config_cluster_index(config, "archive") == 1);
+    route = &config->routes[0];
+    cr_expect(route->has_kafka_source && !route->has_http_source);
+    cr_expect_str_eq(route->kafka.group, "onced");
+    cr_expect_str_eq(route->dead_kafka.topic, "orders.dlq");
+    cr_expect(route->dead_kafka.headers.n == 1);
+    cr_expect(route->policy.give_up_after_ms == 3600 * 1000);
+    cr_expect(value_uses(&route->order_by, VALUE_KAFKA_KEY));
+    route = &config->routes[1];
+    cr_expect(route->handler == CONFIG_HANDLER_KAFKA);
+    cr_expect_str_eq(route->produce.cluster, "archive");
+    cr_expect(route->produce.key == KAFKA_KEY_ID);
+    cr_expect(route->policy.timeout_ms == 30000 && route->concurrency == 256);
+    config_free(config);
+    buf_free(&problems);
+}
+
+Test(config, a_stream_is_a_topic_as_one_group_of_one_cluster_reads_it)
+{
+    static const char text[] =
+        "{ $KAFKA, \"clusters\": { \"o\": { \"bootstrap.servers\": \"o:9092\" "
+        "} "
+        "}, \"routes\": ["
+        "  { \"name\": \"a\", $FROM, \"id\": \"json:/a\" },"
+        "  { \"name\": \"b\", \"source\": { \"kafka\": { \"topics\": [ \"u\", "
+        "\"t\" ], \"group\": \"g\" } }, \"id\": \"json:/a\","
+        "    \"handler\": { \"noop\": {} } },"
+        "  { \"name\": \"c\", \"source\": { \"kafka\": { \"topics\": \"t\", "
+        "\"group\": \"g\", \"cluster\": \"o\" } }, \"id\": \"json:/a\","
+        "    \"handler\": { \"kafka\": { \"topic\": \"t\", \"key\": \"none\" } "
+        "} "
+        "} ] }";
+    struct buf expanded = expand(slice_of(text));
+    struct config *config = load_good(buf_slice(&expanded));
+
+    cr_assert(config->streams.n == 3);
+    cr_expect_str_eq(config->streams.items[0], "default/t/g");
+    cr_expect_str_eq(config->streams.items[1], "default/u/g");
+    cr_expect_str_eq(config->streams.items[2], "o/t/g");
+    cr_expect(config_stream_index(config, &config->routes[0], 0) == 0);
+    cr_expect(config_stream_index(config, &config->routes[1], 0) == 1);
+    cr_expect(config_stream_index(config, &config->routes[1], 1) == 0);
+    cr_expect(config_stream_index(config, &config->routes[2], 0) == 2);
+    cr_expect(config->routes[2].produce.key == KAFKA_KEY_NONE);
+    config_free(config);
+    buf_free(&expanded);
+}
+
 Test(config, words_become_the_values_that_they_name)
 {
     static const char text[] =
@@ -574,18 +651,12 @@ static void check_mutant(struct slice mutant)
     buf_free(&effective);
 }
 
-Test(config, no_mutant_crashes_or_shows_a_secret)
+static size_t check_mutants(const char *path)
 {
-    static const char *const secrets[] = {"STRIPE_SECRET", "APP_TOKEN",
-                                          "GITHUB_SECRET", "SLACK_SECRET",
-                                          "ONCED_TOKEN_OPS"};
-    struct buf example = read_all(ROOT "/config/example.json");
+    struct buf example = read_all(path);
     struct slice text = buf_slice(&example);
     size_t n = 0;
 
-    for (size_t i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++) {
-        cr_assert(setenv(secrets[i], "s3cret of a mutant", 1) == 0);
-    }
     for (size_t at = 0; at < text.len; at = token_end(text, at)) {
         if (strchr(" \n", text.data[at])) {
             continue;
@@ -597,8 +668,24 @@ Test(config, no_mutant_crashes_or_shows_a_secret)
             buf_free(&mutant);
         }
     }
-    cr_expect(n >= 400, "only %zu", n);
     buf_free(&example);
+    return n;
+}
+
+Test(config, no_mutant_crashes_or_shows_a_secret)
+{
+    static const char *const secrets[] = {"STRIPE_SECRET", "APP_TOKEN",
+                                          "GITHUB_SECRET", "SLACK_SECRET",
+                                          "ONCED_TOKEN_OPS"};
+    size_t n;
+
+    for (size_t i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++) {
+        cr_assert(setenv(secrets[i], "s3cret of a mutant", 1) == 0);
+    }
+    n = check_mutants(ROOT "/config/example.json");
+    cr_expect(n >= 400, "only %zu", n);
+    n = check_mutants(ROOT "/config/kafka.json");
+    cr_expect(n >= 200, "only %zu", n);
 }
 
 Test(config, no_part_of_the_example_crashes)

@@ -91,6 +91,77 @@ Test(story, a_first_success_is_told_from_its_record_alone)
     world_fini(&world);
 }
 
+/* Delivers a message in place of the request of world_send. */
+static json_t *request_of_message(const struct envelope *envelope)
+{
+    struct world world;
+    struct buf flat = BUF_INIT;
+    struct sent *sent;
+    json_t *event, *request;
+
+    world_init(&world);
+    world_open(&world);
+    envelope_encode(envelope, &flat);
+    sent = world_send(&world, 0, "evt_1", "");
+    sent->arrivals[0].envelope = buf_slice(&flat);
+    world_turn(&world);
+    cr_assert(sent->answered);
+    event = tell(&world, "evt_1");
+    request = json_incref(json_object_get(event, "request"));
+    json_decref(event);
+    world_end(&world, "evt_1", END_STATUS, 200);
+    sent_free(sent);
+    buf_free(&flat);
+    world_fini(&world);
+    return request;
+}
+
+Test(story, a_message_is_told_with_its_place_key_and_headers)
+{
+    struct buf headers = BUF_INIT;
+    struct envelope envelope = {
+        .kind = ENVELOPE_KAFKA,
+        .received_wall_ms = 1000000,
+        .topic = SLICE("orders"),
+        .partition = 3,
+        .offset = 4200000000,
+        .timestamp_ms = 999500,
+        .key = SLICE("c7"),
+        .has_key = true,
+        .body = SLICE("{}"),
+        .has_body = true,
+    };
+
+    headers_add(&headers, SLICE("trace"), SLICE("x"));
+    headers_add_null(&headers, SLICE("gone"));
+    headers_add(&headers, SLICE("auth-token"), SLICE("hidden"));
+    envelope.headers.flat = buf_slice(&headers);
+    assert_json(request_of_message(&envelope),
+                "{\"topic\": \"orders\", \"partition\": 3,"
+                " \"offset\": 4200000000, \"key\": \"c7\","
+                " \"timestamp\": \"1970-01-01T00:16:39.500Z\","
+                " \"received\": \"1970-01-01T00:16:40.000Z\","
+                " \"headers\": [[\"trace\", \"x\"], [\"gone\", null],"
+                " [\"auth-token\", \"***\"]], \"body\": \"{}\"}");
+    buf_free(&headers);
+}
+
+Test(story, what_a_message_does_not_have_is_null)
+{
+    const struct envelope envelope = {
+        .kind = ENVELOPE_KAFKA,
+        .received_wall_ms = 1000000,
+        .topic = SLICE("t"),
+        .timestamp_ms = -1,
+    };
+
+    assert_json(request_of_message(&envelope),
+                "{\"topic\": \"t\", \"partition\": 0, \"offset\": 0,"
+                " \"key\": null, \"timestamp\": null, \"headers\": [],"
+                " \"received\": \"1970-01-01T00:16:40.000Z\","
+                " \"body\": null}");
+}
+
 static const char *history_of(json_t *event)
 {
     static char text[512];

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,7 @@ static const char *const settled[] = {"SUCCEEDED,", "DEAD,exhausted",
                                       "DEAD,too-old"};
 static const char *const failures[] = {"signature"};
 static const char *const versions[] = {"1.2.3,dirty"};
+static const char *const published[] = {"failed", "published"};
 
 static struct metrics_labels all_labels(void)
 {
@@ -47,9 +49,13 @@ static struct metrics_labels all_labels(void)
         const char *const *values;
         size_t n;
     } sets[] = {
-        {METRIC_DELIVERIES, outcomes, 2}, {METRIC_ATTEMPTS, results, 1},
-        {METRIC_EVENTS, states, 2},       {METRIC_SETTLED, settled, 3},
-        {METRIC_BUILD_INFO, versions, 1}, {METRIC_VERIFY_FAILURES, failures, 1},
+        {METRIC_DELIVERIES, outcomes, 2},
+        {METRIC_ATTEMPTS, results, 1},
+        {METRIC_EVENTS, states, 2},
+        {METRIC_SETTLED, settled, 3},
+        {METRIC_BUILD_INFO, versions, 1},
+        {METRIC_VERIFY_FAILURES, failures, 1},
+        {METRIC_DEAD_LETTERS_PUBLISHED, published, 2},
     };
 
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
@@ -392,7 +398,119 @@ Test(metrics, without_routes_their_metrics_have_no_series)
     }
 }
 
+/* --- labels that are known at run time only ------------------------------- */
+
+static bool has_series(const char *part)
+{
+    for (size_t i = 0; i < seen.n_samples; i++) {
+        if (strstr(seen.samples[i].series, part)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+Test(metrics, series_of_run_time_are_replaced_all_at_once)
+{
+    const struct metric_series first[] = {
+        {{"g", "orders", "0", ""}, 12},
+        {{"g", "orders", "1", ""}, 0.5},
+        {{"g\"\\\n,", "orders", "0", "other"}, 3},
+    };
+    const struct metric_series second[] = {{{"g", "orders", "1", ""}, 7}};
+
+    metric_replace(METRIC_KAFKA_LAG, first, 3);
+    start();
+    read_back();
+    cr_assert(!has_series("onced_kafka"));
+    metric_replace(METRIC_KAFKA_LAG, first, 3);
+    metric_replace(METRIC_KAFKA_UNSETTLED, second, 1);
+    read_back();
+    cr_assert_eq(seen.n_metrics, METRIC_COUNT);
+    cr_assert_eq(value_of("onced_kafka_lag{group=\"g\",topic=\"orders\","
+                          "partition=\"0\"}"),
+                 12);
+    cr_assert_eq(value_of("onced_kafka_lag{group=\"g\",topic=\"orders\","
+                          "partition=\"1\"}"),
+                 0.5);
+    cr_assert_eq(value_of("onced_kafka_lag{group=\"g\\\"\\\\\\n,\",topic="
+                          "\"orders\",partition=\"0\",cluster=\"other\"}"),
+                 3);
+    metric_replace(METRIC_KAFKA_LAG, second, 1);
+    read_back();
+    cr_assert_eq(value_of("onced_kafka_lag{group=\"g\",topic=\"orders\","
+                          "partition=\"1\"}"),
+                 7);
+    cr_assert(!has_series("partition=\"0\""));
+    cr_assert_eq(value_of("onced_kafka_unsettled{group=\"g\",topic=\"orders\","
+                          "partition=\"1\"}"),
+                 7);
+    metric_replace(METRIC_KAFKA_LAG, NULL, 0);
+    read_back();
+    cr_assert(!has_series("onced_kafka_lag"));
+}
+
+Test(metrics, series_of_run_time_are_bounded)
+{
+    enum { MANY = METRIC_SERIES_MAX + 5 };
+    static struct metric_series series[MANY];
+    static char names[MANY][8];
+    struct buf out = BUF_INIT;
+    size_t lines = 0;
+
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(names[i], sizeof names[i], "%d", i);
+        series[i] = (struct metric_series){{"g", "t", names[i], ""}, 1};
+    }
+    start();
+    metric_replace(METRIC_KAFKA_LAG, series, MANY);
+    metrics_write(&out);
+    for (const char *at = strstr(buf_cstr(&out), "\nonced_kafka_lag{");
+         at != NULL; at = strstr(at + 1, "\nonced_kafka_lag{")) {
+        lines++;
+    }
+    cr_assert_eq(lines, METRIC_SERIES_MAX);
+    buf_free(&out);
+}
+
+Test(metrics, replacing_what_has_no_run_time_labels_aborts, .signal = SIGABRT)
+{
+    metric_replace(METRIC_STORE_BYTES, NULL, 0);
+}
+
 enum { THREADS = 4, UPDATES = 20000 };
+
+static void *replace(void *arg)
+{
+    const struct metric_series one = {{"g", "t", "0", ""}, 1};
+
+    for (int i = 0; i < UPDATES / 10; i++) {
+        metric_replace(METRIC_KAFKA_LAG, &one, 1);
+    }
+    return arg;
+}
+
+/* Never a part of a set, never two sets. */
+Test(metrics, series_of_run_time_may_be_replaced_by_any_thread)
+{
+    pthread_t threads[THREADS];
+
+    start();
+    metric_replace(METRIC_KAFKA_LAG,
+                   &(struct metric_series){{"g", "t", "0", ""}, 1}, 1);
+    for (size_t i = 0; i < THREADS; i++) {
+        cr_assert_eq(pthread_create(&threads[i], NULL, replace, NULL), 0);
+    }
+    for (int i = 0; i < 20; i++) {
+        read_back();
+        cr_assert_eq(value_of("onced_kafka_lag{group=\"g\",topic=\"t\","
+                              "partition=\"0\"}"),
+                     1);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        cr_assert_eq(pthread_join(threads[i], NULL), 0);
+    }
+}
 
 static void *update(void *arg)
 {
@@ -439,6 +557,12 @@ Test(metrics, the_page_names_every_metric_with_its_labels)
         strstr(text, "| `onced_build_info` | gauge | `version` | "));
     cr_assert_not_null(
         strstr(text, "| `onced_commit_seconds` | histogram |  "));
+    cr_assert_not_null(strstr(text,
+                              "| `onced_kafka_lag` | gauge | `group`, `topic`, "
+                              "`partition`, `cluster` | "));
+    cr_assert_not_null(
+        strstr(text, "| `onced_kafka_rebalances_total` | counter | `group`, "
+                     "`kind`, `cluster` | "));
     cr_assert_not_null(strstr(text, ": 0.0005, 0.001, 0.0025, "));
     cr_assert_not_null(strstr(text, ": 1, 2, 4, 8, 16, "));
     buf_free(&out);

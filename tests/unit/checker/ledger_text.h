@@ -49,6 +49,8 @@
 /* Invoked once, with success. */
 #define HANDLED(n, id) INV(n, id, 1, 1) DONE_EFFECT(n, 200)
 
+#define HANDLED_BY(n, id, process) INV(n, id, 1, process) DONE_EFFECT(n, 200)
+
 #define ORDER(kind, id, verdict)                                               \
     "{\"l\":\"order\",\"t\":1,\"kind\":\"" kind                                \
     "\",\"route\":\"r\",\"id\":\"" id "\",\"verdict\":\"" verdict "\"}\n"
@@ -59,6 +61,27 @@
 #define QUIET "{\"l\":\"quiet\",\"t\":1}\n"
 #define FORGOTTEN(id)                                                          \
     "{\"l\":\"forgotten\",\"t\":1,\"route\":\"r\",\"id\":\"" id "\"}\n"
+
+#define MSG_KEY(offset, id, more)                                              \
+    "{\"l\":\"msg\",\"t\":1,\"topic\":\"q\",\"partition\":3,"                  \
+    "\"offset\":" #offset ",\"route\":\"r\",\"id\":\"" id                      \
+    "\",\"hash\":\"h-" id "\"" more "}\n"
+#define MSG(offset, id) MSG_KEY(offset, id, "")
+#define OWNER_AS(kind, process)                                                \
+    "{\"l\":\"" kind "\",\"t\":1,\"process\":" #process                        \
+    ",\"topic\":\"q\",\"partition\":3}\n"
+#define ASSIGN(process) OWNER_AS("assign", process)
+#define COMMIT_AS(kind, offset, more)                                          \
+    "{\"l\":\"" kind                                                           \
+    "\",\"t\":1,\"topic\":\"q\",\"partition\":3,\"offset\":" #offset more      \
+    "}\n"
+#define COMMIT(offset) COMMIT_AS("commit", offset, "")
+#define COMMIT_BY(offset, process)                                             \
+    COMMIT_AS("commit", offset, ",\"process\":" #process)
+#define RESET(offset) COMMIT_AS("reset", offset, "")
+#define SKIP(kind, from, to)                                                   \
+    "{\"l\":\"skip\",\"t\":1,\"kind\":\"" kind                                 \
+    "\",\"topic\":\"q\",\"partition\":3,\"from\":" #from ",\"to\":" #to "}\n"
 
 #define ROW(what, attempt) "{\"what\":\"" what "\",\"attempt\":" #attempt "}"
 #define EVENT_AS(id, state, origin, attempts, more)                            \

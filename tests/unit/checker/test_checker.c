@@ -304,6 +304,10 @@ Test(checker, c5_answers_are_as_the_rules_say)
     run_rows(rows, COUNT(rows));
 }
 
+#define TWO_MESSAGES                                                           \
+    ASSIGN(1)                                                                  \
+    MSG_KEY(7, "a", ",\"order\":\"k\"")                                        \
+    MSG_KEY(9, "b", ",\"order\":\"k\"")
 #define A_AND_B TAKEN_KEY(1, "a", "k") TAKEN_KEY(2, "b", "k")
 #define BOTH_DONE QUIET EVENT_DONE("a", 1) EVENT_DONE("b", 2)
 #define A_DEAD                                                                 \
@@ -312,6 +316,136 @@ Test(checker, c5_answers_are_as_the_rules_say)
     EVENT("a", "SUCCEEDED", 1, 2,                                              \
           ROW("dead", 1) "," ROW("replayed", 1) "," ROW("succeeded", 2))       \
     EVENT_DONE("b", 2)
+
+#define EVENT_MOVED(id)                                                        \
+    EVENT_AS(                                                                  \
+        id, "FAILED", 1, 0,                                                    \
+        ",\"run\":1,\"reason\":\"moved\",\"history\":[" ROW("moved", 0) "]")
+
+Test(checker, c1_what_an_offset_passed_is_kept)
+{
+    static const struct row rows[] = {
+        {"settled", NONE,
+         ROUTE ASSIGN(1) MSG(7, "a") HANDLED(1, "a") COMMIT_BY(8, 1)
+             QUIET EVENT_DONE("a", 1)},
+        {"nobody reads the partition", NONE, ROUTE MSG(7, "a") QUIET},
+        {"a part of a run, and the offset not passed", NONE,
+         ROUTE ASSIGN(1) MSG(7, "a") COMMIT(7)},
+        {"another worker had it, and it is not known here", NONE,
+         ROUTE ASSIGN(1) MSG(7, "a") SKIP("moved", 0, 8) COMMIT(8) QUIET},
+        {"another worker had it, and it is known here", NONE,
+         ROUTE ASSIGN(1) MSG(7, "a") SKIP("moved", 0, 8) COMMIT(8)
+             QUIET EVENT_MOVED("a")},
+        {"the broker deleted it", NONE,
+         ROUTE ASSIGN(1) MSG(7, "a") SKIP("truncated", 7, 8) QUIET},
+
+        {"passed, and not there", CHECKER_C1,
+         ROUTE ASSIGN(1) MSG(7, "a") COMMIT(8) QUIET},
+        {"the same, and skipped later", CHECKER_C1,
+         ROUTE ASSIGN(1) MSG(7, "a") COMMIT(8) SKIP("truncated", 0, 9) QUIET},
+        {"moved, and nobody had it", CHECKER_C1,
+         ROUTE ASSIGN(1) MSG(7, "a") SKIP("moved", 0, 7) COMMIT(8)
+             QUIET EVENT_MOVED("a")},
+    };
+
+    run_rows(rows, COUNT(rows));
+}
+
+#define START_OF(process, store)                                               \
+    "{\"l\":\"start\",\"t\":1,\"process\":" #process ",\"store\":\"" store     \
+    "\"}\n"
+#define TWO_WORKERS START_OF(1, "x") START_OF(2, "y") ASSIGN(1)
+#define EVENT_OF(store, id, state, reason, attempts)                           \
+    EVENT_AS(id, state, 1, attempts,                                           \
+             ",\"run\":1,\"store\":\"" store "\",\"reason\":\"" reason         \
+             "\",\"history\":[]")
+
+Test(checker, c3_each_store_has_its_own_attempts)
+{
+    static const struct row rows[] = {
+        {"it ran here, and there", NONE,
+         ROUTE TWO_WORKERS MSG(7, "a") INV(1, "a", 1, 1) DONE_EFFECT(1, 200)
+             CRASH(1) ASSIGN(2) INV(2, "a", 1, 2) DONE_NOTHING(2, 200)
+                 COMMIT_BY(8, 2) QUIET EVENT_OF("x", "a", "UNCERTAIN", "", 1)
+                     EVENT_OF("y", "a", "SUCCEEDED", "", 1)},
+        {"a frozen one ends its attempt when the offset was passed", NONE,
+         ROUTE TWO_WORKERS MSG(7, "a") INV(1, "a", 1, 1) ASSIGN(2)
+             INV(2, "a", 1, 2) DONE_EFFECT(2, 200) COMMIT_BY(8, 2) DONE_NOTHING(
+                 1, 200) QUIET EVENT_OF("x", "a", "SUCCEEDED", "", 1)
+                 EVENT_OF("y", "a", "SUCCEEDED", "", 1)},
+        {"one gave it away", NONE,
+         ROUTE TWO_WORKERS MSG(7, "a") ASSIGN(2) HANDLED_BY(2, "a", 2)
+             COMMIT_BY(8, 2) QUIET EVENT_OF("x", "a", "FAILED", "moved", 0)
+                 EVENT_OF("y", "a", "SUCCEEDED", "", 1)},
+
+        {"the second had no partition", CHECKER_C3,
+         ROUTE TWO_WORKERS MSG(7, "a") INV(1, "a", 1, 1) DONE_EFFECT(1, 200)
+             CRASH(1) INV(2, "a", 1, 2) DONE_NOTHING(2, 200) COMMIT_BY(8, 1)
+                 QUIET EVENT_OF("x", "a", "SUCCEEDED", "", 1)
+                     EVENT_OF("y", "a", "SUCCEEDED", "", 1)},
+        {"twice in one of them", CHECKER_C3,
+         ROUTE TWO_WORKERS MSG(7, "a") ASSIGN(2) INV(1, "a", 1, 2)
+             DONE_EFFECT(1, 200) INV(2, "a", 2, 2) DONE_NOTHING(2, 200)
+                 INV(3, "a", 1, 1) DONE_NOTHING(3, 200) COMMIT_BY(8, 2)
+                     QUIET EVENT_OF("x", "a", "SUCCEEDED", "", 1) EVENT_AS(
+                         "a", "SUCCEEDED", 1, 2, ",\"run\":1,\"store\":\"y\"")},
+        {"both say that they gave it away", CHECKER_C1,
+         ROUTE TWO_WORKERS MSG(7, "a") ASSIGN(2) COMMIT_BY(8, 2)
+             QUIET EVENT_OF("x", "a", "FAILED", "moved", 0)
+                 EVENT_OF("y", "a", "FAILED", "moved", 0)},
+    };
+
+    run_rows(rows, COUNT(rows));
+}
+
+Test(checker, c6_offsets_lie_behind_what_is_settled)
+{
+    static const struct row rows[] = {
+        {"a gap is passed", NONE,
+         ROUTE ASSIGN(1) MSG(7, "a") COMMIT(7) HANDLED(1, "a") COMMIT(12)
+             QUIET EVENT_DONE("a", 1)},
+        {"after the attempt that was the last", NONE,
+         ROUTE ASSIGN(1) MSG(7, "a") INV(1, "a", 1, 1) DONE(1, 503) COMMIT(7)
+             INV(2, "a", 2, 1) DONE(2, 200) COMMIT(8)
+                 QUIET TWO(ROW("retry", 1) "," ROW("succeeded", 2))},
+        {"a death settles, whatever a replay does later", NONE,
+         ROUTE ASSIGN(1) MSG(7, "a") INV(1, "a", 1, 1) DONE(1, 404) COMMIT(8)
+             ORDER("replay", "a", "done") INV(2, "a", 2, 1) DONE(2, 200)
+                 QUIET TWO(ROW("dead", 1) "," ROW("replayed",
+                                                  1) "," ROW("succeeded", 2))},
+        {"somebody set it back", NONE,
+         ROUTE ASSIGN(1) MSG(7, "a") HANDLED(1, "a") COMMIT(8) RESET(0)
+             COMMIT(7) COMMIT(8) QUIET EVENT_DONE("a", 1)},
+        {"the next owner goes on", NONE,
+         ROUTE ASSIGN(1) COMMIT_BY(3, 1) OWNER_AS("revoke", 1) ASSIGN(2)
+             COMMIT_BY(4, 2)},
+        {"the same event came by a request, too", NONE,
+         ROUTE ASSIGN(1) MSG(7, "a") HANDLED(1, "a") COMMIT(8) SENT(1, "a")
+             RESP(1, 200) QUIET EVENT_DONE("a", 1)},
+
+        {"before the end of the attempt", CHECKER_C6,
+         ROUTE ASSIGN(1) MSG(7, "a") INV(1, "a", 1, 1) COMMIT(8) DONE(1, 200)
+             QUIET EVENT_DONE("a", 1)},
+        {"between two attempts", CHECKER_C6,
+         ROUTE ASSIGN(1) MSG(7, "a") INV(1, "a", 1, 1) DONE(1, 503) COMMIT(8)
+             INV(2, "a", 2, 1) DONE(2, 200)
+                 QUIET TWO(ROW("retry", 1) "," ROW("succeeded", 2))},
+        {"behind the second of two, of which the first is not settled",
+         CHECKER_C6,
+         ROUTE ASSIGN(1) MSG(7, "a") MSG(9, "b") INV(1, "a", 1, 1)
+             HANDLED(2, "b") COMMIT(10) DONE(1, 200) QUIET EVENT_DONE("a", 1)
+                 EVENT_DONE("b", 2)},
+        {"it goes back", CHECKER_C6,
+         ROUTE ASSIGN(1) MSG(7, "a") HANDLED(1, "a") COMMIT(8) COMMIT(7)
+             QUIET EVENT_DONE("a", 1)},
+        {"by a process that was fenced", CHECKER_C6,
+         ROUTE ASSIGN(1) OWNER_AS("lost", 1) COMMIT_BY(4, 1) QUIET},
+        {"by another one than the owner", CHECKER_C6,
+         ROUTE ASSIGN(1) ASSIGN(2) COMMIT_BY(4, 1) QUIET},
+    };
+
+    run_rows(rows, COUNT(rows));
+}
 
 Test(checker, c7_the_events_of_a_key_keep_their_order)
 {
@@ -342,6 +476,15 @@ Test(checker, c7_the_events_of_a_key_keep_their_order)
              DONE(2, 200) INV(3, "b", 1, 2) DONE(3, 200) DONE(1, 200) QUIET TWO(
                  ROW("crashed", 1) "," ROW("succeeded", 2)) EVENT_DONE("b", 2)},
 
+        {"two messages of a partition", NONE,
+         ROUTE_ORDERED TWO_MESSAGES HANDLED(1, "a") HANDLED(2, "b") COMMIT(10)
+             BOTH_DONE},
+        {"the later of two messages was another worker's first", NONE,
+         ROUTE_ORDERED TWO_MESSAGES SKIP("reset", 7, 8) HANDLED(1, "b") COMMIT(
+             10) HANDLED(2, "a") QUIET EVENT_DONE("a", 2) EVENT_DONE("b", 1)},
+        {"the later message was accepted first", CHECKER_C7,
+         ROUTE_ORDERED TWO_MESSAGES HANDLED(1, "b") HANDLED(2, "a") COMMIT(10)
+             QUIET EVENT_DONE("a", 2) EVENT_DONE("b", 1)},
         {"the later one first", CHECKER_C7,
          ROUTE_ORDERED A_AND_B HANDLED(2, "b") HANDLED(1, "a") BOTH_DONE},
         {"the key of the request that was the first", CHECKER_C7,
@@ -451,6 +594,11 @@ Test(checker, c9_everything_settles)
          ROUTE_ORDERED A_AND_B INV(1, "a", 1, 1) DONE(1, 404)
              HEAL QUIET EVENT_DEAD("a", "refused", 1, 1, ROW("dead", 1))
                  EVENT("b", "PENDING", 2, 0, "")},
+        {"a message that was never passed", CHECKER_C9,
+         ROUTE ASSIGN(1) MSG(7, "a") HANDLED(1, "a") COMMIT(7)
+             QUIET EVENT_DONE("a", 1)},
+        {"a message that nobody took", CHECKER_C9,
+         ROUTE ASSIGN(1) MSG(7, "a") QUIET},
         {"healed, and no rest", CHECKER_C9, ROUTE HEAL},
         {"rest came late", CHECKER_C9,
          ROUTE HEAL "{\"l\":\"quiet\",\"t\":30002}\n"},
@@ -537,6 +685,8 @@ Test(checker, a_ledger_that_contradicts_itself_is_refused)
         ROUTE "{\"onced_dump\":1}\n{\"onced_dump\":1}\n",
         ROUTE "{\"onced_dump\":1}\n{\"end\":true,\"events\":1}\n",
         ROUTE "{\"end\":true,\"events\":0}\n",
+        ROUTE MSG(7, "a") MSG(6, "b"),
+        MSG(7, "a"),
         ROUTE "not JSON\n",
     };
     struct err err;

@@ -15,6 +15,9 @@
     "\"route\":\"r\",\"tenant\":\"t\",\"id\":\"a\\\"\\\\\\u000a\xc3\xa4\""
 
 static const struct ledger_name name = NAME;
+#define PLACE_TEXT "\"topic\":\"q\",\"partition\":3"
+
+static const struct ledger_place place = {SLICE_INIT("q"), 3};
 static const struct ledger_row rows[] = {
     {SLICE_INIT("2026-11-30T00:00:00.000Z"), SLICE_INIT("replayed"), 2, 1,
      SLICE_INIT("ops"), SLICE_INIT("why")},
@@ -39,14 +42,23 @@ static void write_all(struct ledger *ledger)
     ledger_order(ledger, &(struct ledger_order){9, LEDGER_RESOLVE_NOT_APPLIED,
                                                 name, LEDGER_NOTHING_TO_DO});
     ledger_fault(ledger, &(struct ledger_fault){10, SLICE("crash"), 7});
-    ledger_start(ledger, &(struct ledger_start){11, 8});
+    ledger_start(ledger, &(struct ledger_start){11, 8, SLICE("x")});
     ledger_heal(ledger, &(struct ledger_phase){12, 60000});
     ledger_quiet(ledger, &(struct ledger_phase){13, 0});
     ledger_forgotten(ledger, &(struct ledger_forgotten){14, name});
+    ledger_msg(ledger, &(struct ledger_msg){15, place, 9, name, SLICE("ab"),
+                                            SLICE("k")});
+    ledger_assign(ledger, &(struct ledger_owner){16, 8, place, 4});
+    ledger_revoke(ledger, &(struct ledger_owner){17, 8, place, -1});
+    ledger_lost(ledger, &(struct ledger_owner){18, 8, place, -1});
+    ledger_commit(ledger, &(struct ledger_commit){19, place, 5, 8});
+    ledger_reset(ledger, &(struct ledger_commit){20, place, 0, 0});
+    ledger_skip(ledger,
+                &(struct ledger_skip){21, LEDGER_SKIP_TRUNCATED, place, 6, 7});
     ledger_event(ledger, &(struct ledger_event){name, SLICE("n"), LEDGER_DEAD,
                                                 SLICE("refused"), 1, 2, 3, 4, 5,
                                                 6, UINT64_MAX, SLICE("soon"),
-                                                rows, COUNT(rows)});
+                                                rows, COUNT(rows), SLICE("x")});
 }
 
 static const char *const lines[] = {
@@ -64,10 +76,19 @@ static const char *const lines[] = {
     "{\"l\":\"order\",\"t\":9,\"kind\":\"resolve-not-applied\"," NAME_TEXT
     ",\"verdict\":\"nothing-to-do\"}",
     "{\"l\":\"fault\",\"t\":10,\"kind\":\"crash\",\"process\":7}",
-    "{\"l\":\"start\",\"t\":11,\"process\":8}",
+    "{\"l\":\"start\",\"t\":11,\"process\":8,\"store\":\"x\"}",
     "{\"l\":\"heal\",\"t\":12,\"within_ms\":60000}",
     "{\"l\":\"quiet\",\"t\":13}",
     "{\"l\":\"forgotten\",\"t\":14," NAME_TEXT "}",
+    "{\"l\":\"msg\",\"t\":15," PLACE_TEXT ",\"offset\":9," NAME_TEXT
+    ",\"hash\":\"ab\",\"order\":\"k\"}",
+    "{\"l\":\"assign\",\"t\":16,\"process\":8," PLACE_TEXT ",\"committed\":4}",
+    "{\"l\":\"revoke\",\"t\":17,\"process\":8," PLACE_TEXT "}",
+    "{\"l\":\"lost\",\"t\":18,\"process\":8," PLACE_TEXT "}",
+    "{\"l\":\"commit\",\"t\":19," PLACE_TEXT ",\"offset\":5,\"process\":8}",
+    "{\"l\":\"reset\",\"t\":20," PLACE_TEXT ",\"offset\":0}",
+    "{\"l\":\"skip\",\"t\":21,\"kind\":\"truncated\"," PLACE_TEXT
+    ",\"from\":6,\"to\":7}",
     "{\"l\":\"event\"," NAME_TEXT
     ",\"namespace\":\"n\",\"state\":\"DEAD\",\"reason\":\"refused\",\"run\":1,"
     "\"attempts\":2,\"tries\":3,\"crashes\":4,\"deliveries\":5,\"drift\":6,"
@@ -75,7 +96,7 @@ static const char *const lines[] = {
     "{\"at\":\"2026-11-30T00:00:00.000Z\",\"what\":\"replayed\",\"attempt\":2,"
     "\"run\":1,\"actor\":\"ops\",\"why\":\"why\"},{\"at\":\"\","
     "\"what\":\"succeeded\",\"attempt\":3,\"run\":1,\"actor\":null,"
-    "\"why\":null}]}",
+    "\"why\":null}],\"store\":\"x\"}",
 };
 
 Test(ledger, each_kind_of_line_is_written_as_documented)
@@ -105,6 +126,11 @@ static bool name_eq(const struct ledger_name *a)
            slice_eq(a->id, name.id);
 }
 
+static bool place_eq(const struct ledger_place *a)
+{
+    return slice_eq(a->topic, place.topic) && a->partition == place.partition;
+}
+
 static void expect_event(const struct ledger_event *event)
 {
     cr_expect(name_eq(&event->event) && event->state == LEDGER_DEAD);
@@ -114,6 +140,7 @@ static void expect_event(const struct ledger_event *event)
     cr_expect(event->run == 1 && event->attempts == 2 && event->tries == 3);
     cr_expect(event->crashes == 4 && event->deliveries == 5);
     cr_expect(event->drift == 6 && event->origin == UINT64_MAX);
+    cr_expect(slice_eq(event->store, SLICE("x")));
     cr_assert(event->n_rows == COUNT(rows));
     for (size_t i = 0; i < COUNT(rows); i++) {
         cr_expect(slice_eq(event->rows[i].at, rows[i].at));
@@ -198,6 +225,29 @@ static void expect_line(const struct ledger_line *line)
         cr_expect(line->forgotten.t_ms == 14);
         cr_expect(name_eq(&line->forgotten.event));
         return;
+    case LINE_MSG:
+        cr_expect(place_eq(&line->msg.place) && line->msg.offset == 9);
+        cr_expect(name_eq(&line->msg.event));
+        cr_expect(slice_eq(line->msg.hash, SLICE("ab")));
+        cr_expect(slice_eq(line->msg.order, SLICE("k")));
+        return;
+    case LINE_ASSIGN:
+    case LINE_REVOKE:
+    case LINE_LOST:
+        cr_expect(place_eq(&line->owner.place) && line->owner.process == 8);
+        cr_expect(line->kind != LINE_ASSIGN || line->owner.committed == 4);
+        return;
+    case LINE_COMMIT:
+    case LINE_RESET:
+        cr_expect(place_eq(&line->commit.place));
+        cr_expect(line->commit.offset == (line->kind == LINE_COMMIT ? 5 : 0));
+        cr_expect(line->commit.process == (line->kind == LINE_COMMIT ? 8 : 0));
+        return;
+    case LINE_SKIP:
+        cr_expect(place_eq(&line->skip.place));
+        cr_expect(line->skip.kind == LEDGER_SKIP_TRUNCATED);
+        cr_expect(line->skip.from == 6 && line->skip.to == 7);
+        return;
     case LINE_EVENT:
         expect_event(&line->event);
         return;
@@ -210,8 +260,8 @@ static void expect_line(const struct ledger_line *line)
 
 static void expect_time(const struct ledger_line *line)
 {
-    static const int64_t times_ms[COUNT(lines)] = {0,  1,  3,  4,  8,  9,
-                                                   10, 11, 12, 13, 14, 0};
+    static const int64_t times_ms[COUNT(lines)] = {
+        0, 1, 3, 4, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 0};
     int64_t t_ms = 0;
     bool has_time = ledger_line_time(line, &t_ms);
 

@@ -249,6 +249,12 @@ Test(load, what_an_engine_could_not_work_with_is_refused)
         {"attempts", RECORD_DEAD, 0, false, 0, (1U << 30) + 1},
         {"run", RECORD_SUCCEEDED, 0, false, UINT32_MAX, 0},
         {"flag", RECORD_SUCCEEDED, RECORD_PROBING, false, 0, 0},
+        {"not settled", RECORD_RUNNING, RECORD_PINS, true, 0, 0},
+        {"nobody keeps it", RECORD_RUNNING, RECORD_LEFT, true, 0, 0},
+        {"not kept here", RECORD_PENDING, RECORD_PINS | RECORD_LEFT, true, 0,
+         0},
+        {NULL, RECORD_RUNNING, RECORD_PINS | RECORD_LEFT, true, 0, 0},
+        {NULL, RECORD_DEAD, RECORD_LEFT, true, 0, 0},
         {NULL, RECORD_DEAD, RECORD_ERASED, true, 0, 0},
         {NULL, RECORD_SUCCEEDED, 0, true, 1U << 30, 1U << 30},
     };
@@ -400,6 +406,44 @@ Test(load, nothing_waits_for_a_key_that_nobody_holds)
     rig_fini(&rig);
 }
 
+/* There a rerun ran, in front of an older event of its key. */
+Test(load, what_ran_stands_in_line_too)
+{
+    struct rig rig;
+    struct load_event event = make_event("a", "2", RECORD_RUNNING);
+    struct buf envelope = make_envelope();
+    struct record record;
+
+    rig_init(&rig);
+    rig_begin(&rig);
+    (void)take_ordered(&rig, "1", RECORD_ORDER_WAIT);
+    event.has_envelope = true;
+    event.envelope = buf_slice(&envelope);
+    event.record.order_key = 77;
+    event.record.flags = RECORD_ORDERED;
+    cr_expect_eq(take(&rig, &event), LOAD_TAKEN);
+    event.id = SLICE("3");
+    event.has_envelope = false;
+    event.record.flags |= RECORD_PINS | RECORD_LEFT;
+    event.stream = "default/t/g";
+    cr_expect_eq(take(&rig, &event), LOAD_TAKEN);
+    rig_end(&rig);
+    world_open(&rig.world);
+    record = world_record(&rig.world, 0, "3");
+    cr_expect_eq(record.state, RECORD_UNCERTAIN);
+    cr_expect_eq(record.flags, RECORD_ORDERED | RECORD_ORDER_WAIT |
+                                   RECORD_PINS | RECORD_LEFT | RECORD_PARKED |
+                                   RECORD_RESTORED);
+    record = world_record(&rig.world, 0, "2");
+    cr_expect_eq(record.state, RECORD_UNCERTAIN);
+    cr_expect_eq(record.doubt_since_ms, 2000, "since its attempt began");
+    cr_expect_eq(record.attempt, 1);
+    finish(&rig, "1");
+    finish(&rig, "2");
+    buf_free(&envelope);
+    rig_fini(&rig);
+}
+
 /* There a rerun held the key in front of an older event. */
 Test(load, one_holds_a_key_even_where_another_did)
 {
@@ -414,6 +458,184 @@ Test(load, one_holds_a_key_even_where_another_did)
     finish(&rig, "1");
     finish(&rig, "2");
     rig_fini(&rig);
+}
+
+/* --- partitions -------------------------------------------------------------
+ */
+
+static const struct store_position at_7_of_3 = {.partition = 3, .offset = 7};
+
+static enum load_verdict take_at(struct rig *rig, const char *id,
+                                 enum record_state state, uint32_t flags)
+{
+    struct load_event event = make_event("a", id, state);
+    struct buf envelope = make_envelope();
+    enum load_verdict verdict;
+
+    event.record.flags = flags;
+    if ((flags & RECORD_PARKED) != 0) {
+        event.record.due_ms = RECORD_NEVER;
+    }
+    event.stream = "eu/orders/onced";
+    event.position = at_7_of_3;
+    event.position.stream = 77; /* of another store */
+    event.has_envelope = (flags & RECORD_LEFT) == 0;
+    event.envelope = buf_slice(&envelope);
+    verdict = take(rig, &event);
+    buf_free(&envelope);
+    return verdict;
+}
+
+static struct store_entry look(struct rig *rig, const char *id)
+{
+    struct world *world = &rig->world;
+    struct store_entry entry;
+    uint16_t namespace;
+
+    cr_assert(store_namespace_number(world->store, "a", &namespace, &rig->err));
+    cr_assert(store_begin(world->store, &rig->err));
+    cr_assert_eq(store_find(world->store, namespace, SLICE(""), slice_of(id),
+                            &entry, &rig->err),
+                 STORE_FOUND, "%s", id);
+    store_abort(world->store);
+    return entry;
+}
+
+Test(load, a_position_comes_along_by_the_name_of_its_stream)
+{
+    struct rig rig;
+    struct store_entry entry;
+    struct store_low_water low_water;
+    struct identity identity;
+    uint64_t origin = 0;
+    uint16_t number;
+
+    rig_init(&rig);
+    for (int round = 0; round < 2; round++) {
+        enum load_verdict wanted = round == 0 ? LOAD_TAKEN : LOAD_KNOWN;
+
+        rig_begin(&rig);
+        cr_assert(
+            store_stream_number(rig.world.store, "other", &number, &rig.err));
+        cr_expect_eq(take_one(&rig, "a", "h", RECORD_SUCCEEDED), wanted);
+        cr_expect_eq(take_at(&rig, "ok", RECORD_SUCCEEDED, RECORD_LEFT),
+                     wanted);
+        cr_expect_eq(take_at(&rig, "no", RECORD_DEAD, 0), wanted);
+        rig_end(&rig);
+    }
+    world_open(&rig.world);
+    cr_expect_str_eq(store_stream_name(rig.world.store, 2), "eu/orders/onced");
+    cr_expect_null(store_stream_name(rig.world.store, 3));
+    cr_expect_eq(look(&rig, "h").position.stream, 0);
+    entry = look(&rig, "ok");
+    cr_expect_eq(entry.position.stream, 2);
+    cr_expect_eq(entry.position.partition, 3);
+    cr_expect_eq(entry.position.offset, 7);
+    cr_expect_eq(entry.record.flags, RECORD_LEFT);
+    entry = look(&rig, "no");
+    cr_expect_eq(entry.position.stream, 2);
+    /* how far a partition was read, and what was to be published, does not */
+    cr_assert(store_begin(rig.world.store, &rig.err));
+    cr_expect_eq(
+        store_get_low_water(rig.world.store, 2, 3, &low_water, &rig.err),
+        STORE_ABSENT);
+    cr_expect_eq(store_outbox_next(rig.world.store, entry.record.route, &origin,
+                                   &identity, &rig.err),
+                 STORE_ABSENT);
+    store_abort(rig.world.store);
+    rig_fini(&rig);
+}
+
+/* Also what the broker has alone: it delivers it again. */
+Test(load, what_waits_for_a_partition_waits_for_it_here)
+{
+    static const struct {
+        const char *id;
+        enum record_state state;
+        uint32_t flags;
+    } all[] = {
+        {"kept", RECORD_PENDING, RECORD_PINS},
+        {"ran", RECORD_RUNNING, RECORD_PINS},
+        {"parked", RECORD_UNCERTAIN, RECORD_PINS | RECORD_PARKED},
+        {"left", RECORD_RUNNING, RECORD_PINS | RECORD_LEFT},
+        {"both", RECORD_PENDING, RECORD_PINS | RECORD_LEFT | RECORD_PARKED},
+    };
+    struct rig rig;
+
+    rig_init(&rig);
+    for (int round = 0; round < 2; round++) {
+        rig_begin(&rig);
+        for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+            cr_expect_eq(take_at(&rig, all[i].id, all[i].state, all[i].flags),
+                         round == 0 ? LOAD_TAKEN : LOAD_KNOWN, "%s", all[i].id);
+        }
+        rig_end(&rig);
+    }
+    world_open(&rig.world);
+    world_turn(&rig.world);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        struct store_entry entry = look(&rig, all[i].id);
+
+        cr_expect_eq(entry.record.state, RECORD_UNCERTAIN, "%s", all[i].id);
+        cr_expect_eq(entry.record.flags,
+                     (all[i].flags & RECORD_LEFT) | RECORD_PINS |
+                         RECORD_PARKED | RECORD_RESTORED,
+                     "%s", all[i].id);
+        cr_expect_eq(entry.position.offset, 7, "%s", all[i].id);
+    }
+    cr_expect_eq(rig.world.started, 0);
+    rig_fini(&rig);
+}
+
+/* Its message was gone from the broker while it ran there. */
+Test(load, what_no_partition_brings_any_more_is_ours)
+{
+    struct rig rig;
+    struct load_event event = make_event("a", "left", RECORD_RUNNING);
+    struct buf envelope = make_envelope();
+
+    rig_init(&rig);
+    rig_begin(&rig);
+    event.record.flags = RECORD_PINS | RECORD_LEFT;
+    cr_expect_eq(take(&rig, &event), LOAD_TAKEN);
+    event.id = SLICE("kept");
+    event.record.flags = RECORD_PINS;
+    event.has_envelope = true;
+    event.envelope = buf_slice(&envelope);
+    cr_expect_eq(take(&rig, &event), LOAD_TAKEN);
+    rig_end(&rig);
+    world_open(&rig.world);
+    cr_expect_eq(look(&rig, "left").record.state, RECORD_DEAD);
+    cr_expect_eq(look(&rig, "kept").record.flags, RECORD_RESTORED);
+    world_turn(&rig.world);
+    cr_expect_not_null(world_attempt(&rig.world, "kept"));
+    buf_free(&envelope);
+    rig_fini(&rig);
+}
+
+Test(load, what_is_no_position_is_refused)
+{
+    static char long_name[1025];
+    static const struct store_position positions[] = {{.partition = -1},
+                                                      {.offset = -1}};
+    struct load_event event = make_event("a", "x", RECORD_SUCCEEDED);
+    struct err err;
+
+    memset(long_name, 'x', sizeof long_name - 1);
+    for (size_t i = 0; i < 2; i++) {
+        event.stream = "a/t/g";
+        event.position = positions[i];
+        cr_assert_not(load_check_event(&event, NULL, &err));
+        cr_expect_not_null(strstr(err.text, "position"), "%s", err.text);
+    }
+    event.position = at_7_of_3;
+    cr_expect(load_check_event(&event, NULL, &err));
+    event.stream = long_name;
+    cr_expect_not(load_check_event(&event, NULL, &err));
+    event.stream = long_name + 1;
+    cr_expect(load_check_event(&event, NULL, &err));
+    event.stream = "";
+    cr_expect_not(load_check_event(&event, NULL, &err));
 }
 
 /* --- a second time
