@@ -244,12 +244,13 @@ static void check_crashes(struct checker *checker,
     }
 }
 
-/* What holds a doubt is dead of it, until an operator says otherwise. */
+/* What holds a doubt is dead of it, until an operator says otherwise, or
+ * another worker has settled the event. */
 static void check_held(struct checker *checker, const struct event_track *event)
 {
     enum {
         ENDS = ROWS_ORDERED | ROW_APPLIED | ROW_DISCARDED | ROW_SUCCEEDED |
-               ROW_RELEASED,
+               ROW_RELEASED | ROW_SETTLED_OTHERWISE,
     };
     const struct ledger_event *export = event->export;
     bool in_doubt = false;

@@ -12,6 +12,8 @@ struct place {
     const struct route_track *route;
     struct slice key;
     uint64_t origin;
+    const struct part_track *part; /* that alone brought it; NULL: none did */
+    int64_t offset;                /* there, of the first message */
 };
 
 struct places {
@@ -42,10 +44,25 @@ static struct slice order_key(const struct event_track *event)
     return key;
 }
 
+/* Where the event came from, if that was one partition, all of it. */
+static void find_offset(struct place *place)
+{
+    const struct try_track *first = place->event->tries;
+
+    for (const struct try_track *try = first; try != NULL; try = try->next) {
+        if (try->part != first->part || try->skipped || try->shared) {
+            return;
+        }
+    }
+    place->part = first->part;
+    place->offset = first->offset;
+}
+
 static bool has_place(const struct event_track *event)
 {
     return event->route->conf.ordered && event->export != NULL &&
-           !event->forgotten && order_key(event).len > 0;
+           !event->forgotten && !event_is_shared(event) &&
+           order_key(event).len > 0;
 }
 
 static int compare_places(const void *a, const void *b)
@@ -85,6 +102,7 @@ static struct places find_places(struct checker *checker)
             .key = order_key(event),
             .origin = event->export->origin,
         };
+        find_offset(&places.all[places.n - 1]);
     }
     if (places.n > 1) {
         qsort(places.all, places.n, sizeof *places.all, compare_places);
@@ -101,48 +119,30 @@ static bool is_same_key(const struct place *a, const struct place *b)
 /* --- C7 ----------------------------------------------------------------------
  */
 
-/* When onced no longer waited for it, as far as the ledger can tell. */
-static uint64_t end_of(const struct inv_track *inv)
-{
-    uint64_t end = inv->done_at < inv->process->crashed_at
-                       ? inv->done_at
-                       : inv->process->crashed_at;
-
-    return inv->done_at != NOT_YET && inv->end == LEDGER_END_LOST ? inv->at
-                                                                  : end;
-}
-
 static bool holds_when_dead(const struct event_track *event)
 {
     return event->route->conf.after_dead == LEDGER_HOLD_KEY;
 }
 
-/* The last attempt of the event's first life: until it was settled for the
- * first time (where the dead hold their key: otherwise than dead). */
-static uint64_t first_life(const struct event_track *event)
+/* Where the dead hold their key, a death does not end the first life. */
+static uint64_t life_of(const struct event_track *event)
 {
+    enum {
+        ENDS = ROW_SUCCEEDED | ROW_FAILED | ROW_DISCARDED | ROW_APPLIED |
+               ROW_RELEASED | ROW_RERUN | ROW_SETTLED_OTHERWISE,
+    };
     const struct ledger_event *export = event->export;
-    unsigned ends = ROW_SUCCEEDED | ROW_FAILED | ROW_DISCARDED | ROW_APPLIED |
-                    ROW_RELEASED | ROW_RERUN | ROW_SETTLED_OTHERWISE;
+    bool holds = holds_when_dead(event);
 
-    if (!holds_when_dead(event)) {
-        ends |= ROW_DEAD;
-    }
-    for (size_t i = 0; i < export->n_rows; i++) {
-        if ((row_bit(&export->rows[i]) & ends) != 0) {
-            return export->rows[i].attempt;
-        }
-    }
-    return event_is_settled(export) &&
-                   (export->state != LEDGER_DEAD || !holds_when_dead(event))
-               ? export->attempts
-               : UINT64_MAX;
+    return first_life(export, holds ? ENDS : (unsigned)ENDS | ROW_DEAD,
+                      event_is_settled(export) &&
+                          (export->state != LEDGER_DEAD || !holds));
 }
 
 /* Before that, no later event of the key may begin. */
 static uint64_t released_at(const struct event_track *event)
 {
-    uint64_t life = first_life(event);
+    uint64_t life = life_of(event);
     uint64_t at = 0;
 
     if (life == UINT64_MAX) {
@@ -150,8 +150,8 @@ static uint64_t released_at(const struct event_track *event)
     }
     for (const struct inv_track *inv = event->invs; inv != NULL;
          inv = inv->next) {
-        if (inv->attempt <= life && end_of(inv) > at) {
-            at = end_of(inv);
+        if (inv->attempt <= life && inv_end(inv) > at) {
+            at = inv_end(inv);
         }
     }
     return at;
@@ -181,6 +181,36 @@ static void check_sequence(struct checker *checker, const struct place *key,
     }
 }
 
+/* What the memory of ids does not reach is a dead letter as it arrives, in no
+ * order: it came, and may have run, before. */
+static bool is_too_old(const struct event_track *event)
+{
+    return event->export != NULL &&
+           slice_eq(event->export->reason, SLICE("too-old"));
+}
+
+/* What a partition brings has the order of its offsets. */
+static void check_arrival(struct checker *checker, const struct place *key,
+                          size_t n)
+{
+    const struct place *last = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        if (key[i].part == NULL || is_too_old(key[i].event)) {
+            continue;
+        }
+        if (last != NULL && last->part == key[i].part &&
+            last->offset > key[i].offset) {
+            report(checker, CHECKER_C7, key[i].event,
+                   "it was accepted after %.*s of its key, which lies behind "
+                   "it in %s",
+                   (int)last->event->id.len, last->event->id.data,
+                   last->part->name.data);
+        }
+        last = &key[i];
+    }
+}
+
 static int compare_invs(const void *a, const void *b)
 {
     const struct inv_track *x = *(const struct inv_track *const *)a;
@@ -196,14 +226,14 @@ static void check_one_at_a_time(struct checker *checker,
 
     for (size_t i = 0; i < n; i++) {
         if (open != NULL && open->event != invs[i]->event &&
-            end_of(open) > invs[i]->at) {
+            inv_end(open) > invs[i]->at) {
             report(checker, CHECKER_C7, invs[i]->event,
                    "invocation %" PRIu64 " began while %" PRIu64
                    " of its key was under way: %.*s",
                    invs[i]->n, open->n, (int)open->event->id.len,
                    open->event->id.data);
         }
-        if (open == NULL || end_of(invs[i]) > end_of(open)) {
+        if (open == NULL || inv_end(invs[i]) > inv_end(open)) {
             open = invs[i];
         }
     }
@@ -216,6 +246,7 @@ static void check_key(struct checker *checker, const struct place *key,
     size_t n_invs = 0, cap = 0;
 
     check_sequence(checker, key, n);
+    check_arrival(checker, key, n);
     for (size_t i = 0; i < n; i++) {
         for (const struct inv_track *inv = key[i].event->invs; inv != NULL;
              inv = inv->next) {

@@ -35,6 +35,7 @@ void checker_free(struct checker **taken)
     HASH_CLEAR(hh, checker->invs);
     HASH_CLEAR(hh, checker->by_name);
     HASH_CLEAR(hh, checker->keys);
+    offsets_free(checker);
     for (struct arena_block *at = checker->arena; at != NULL; at = next) {
         next = at->next;
         free(at);
@@ -119,8 +120,8 @@ const char *checker_check_name(enum checker_check check)
 {
     static const char *const names[CHECKER_CHECKS] = {
         [CHECKER_C1] = "C1", [CHECKER_C2] = "C2", [CHECKER_C3] = "C3",
-        [CHECKER_C4] = "C4", [CHECKER_C5] = "C5", [CHECKER_C7] = "C7",
-        [CHECKER_C8] = "C8", [CHECKER_C9] = "C9",
+        [CHECKER_C4] = "C4", [CHECKER_C5] = "C5", [CHECKER_C6] = "C6",
+        [CHECKER_C7] = "C7", [CHECKER_C8] = "C8", [CHECKER_C9] = "C9",
     };
 
     return names[check];
@@ -133,6 +134,10 @@ static void check_event(struct checker *checker, struct event_track *event)
 {
     check_answers(checker, event);
     check_content(checker, event);
+    if (event_is_shared(event)) {
+        check_stores(checker, event);
+        return;
+    }
     check_attempts(checker, event);
     check_effects(checker, event);
     check_export(checker, event);
@@ -160,6 +165,7 @@ bool checker_finish(struct checker *checker, enum checker_verdict *verdict,
         check_event(checker, event);
     }
     check_order_and_rest(checker);
+    check_offsets(checker);
     *verdict = verdict_of(checker);
     return true;
 }
@@ -177,12 +183,29 @@ static bool has_valid_try(const struct event_track *event, bool *acknowledged)
     return found;
 }
 
+static bool was_moved(const struct event_track *event)
+{
+    return event->export != NULL &&
+           slice_eq(event->export->reason, SLICE("moved"));
+}
+
+static void count_messages(const struct event_track *event,
+                           struct checker_summary *summary)
+{
+    for (const struct try_track *try = event->tries; try != NULL;
+         try = try->next) {
+        summary->messages += try->part != NULL;
+        summary->committed += try->part != NULL && try->committed_at != NOT_YET;
+    }
+}
+
 struct checker_summary checker_summary(const struct checker *checker)
 {
     struct checker_summary summary = {
         .invocations = HASH_COUNT(checker->invs),
         .crashes = checker->crashes,
         .orders = checker->orders,
+        .again = checker->moved,
     };
     bool acknowledged;
 
@@ -191,6 +214,8 @@ struct checker_summary checker_summary(const struct checker *checker)
         summary.events += has_valid_try(event, &acknowledged);
         summary.acknowledged += acknowledged;
         summary.exported += event->export != NULL;
+        summary.moved += was_moved(event);
+        count_messages(event, &summary);
         for (const struct inv_track *inv = event->invs; inv != NULL;
              inv = inv->next) {
             summary.further += inv != event->invs;

@@ -15,17 +15,22 @@
  *       to one run of it
  *   C5  answers: one 202, then 200; no 2xx to what had to be refused; equal
  *       bodies
+ *   C6  offsets: what a group committed never goes back but by a reset, is
+ *       committed by the owner of the partition, and lies behind settled
+ *       events alone
  *   C7  order: of an ordering key, an event begins after those that were
- *       accepted before it are settled, and never two at a time
+ *       accepted before it are settled, and never two at a time; those of a
+ *       partition were accepted in order of their offsets
  *   C8  the export agrees with the ledger: no event twice or unasked for,
  *       every attempt number accounted for, a success was told by the handler,
  *       runs are as ordered
  *   C9  liveness: after `heal` or `quiet` nothing is unsettled but what waits
- *       behind a dead letter that holds its key, and rest came in time
+ *       behind a dead letter that holds its key, rest came in time, and no
+ *       message is left that was not committed
  *
- * C1, C7, C8 and C9 need the export, which a ledger with `quiet` has. What is
- * unsettled at the end is C9's alone. An event is named by (namespace, tenant,
- * id).
+ * C1, C6, C7, C8 and C9 need the export, which a ledger with `quiet` has. What
+ * is unsettled at the end is C9's alone. An event is named by (namespace,
+ * tenant, id).
  *
  * Every line is looked at a constant number of times, and lists are sorted:
  * 10^6 events take seconds. One thread at a time.
@@ -46,6 +51,7 @@ enum checker_check {
     CHECKER_C3,
     CHECKER_C4,
     CHECKER_C5,
+    CHECKER_C6,
     CHECKER_C7,
     CHECKER_C8,
     CHECKER_C9,
@@ -78,6 +84,11 @@ struct checker_summary {
     uint64_t crashes;
     uint64_t orders;
     uint64_t exported;
+    uint64_t messages;
+    uint64_t committed; /* of them */
+    uint64_t moved;     /* events that another worker had, which may have run
+                           there, too */
+    uint64_t again; /* invocations in a further store: the partition moved */
 };
 
 struct checker;

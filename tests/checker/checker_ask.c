@@ -199,3 +199,30 @@ bool lay_out_attempts(struct checker *checker, const struct event_track *event)
     number_runs(checker, attempts);
     return true;
 }
+
+uint64_t first_life(const struct ledger_event *export, unsigned ends,
+                    bool is_settled)
+{
+    for (size_t i = 0; i < export->n_rows; i++) {
+        if ((row_bit(&export->rows[i]) & ends) != 0) {
+            return export->rows[i].attempt;
+        }
+    }
+    return is_settled ? export->attempts : UINT64_MAX;
+}
+
+bool inv_is_of(const struct inv_track *inv, const struct ledger_event *export)
+{
+    return inv->process->store.len == 0 ||
+           slice_eq(inv->process->store, export->store);
+}
+
+uint64_t inv_end(const struct inv_track *inv)
+{
+    uint64_t end = inv->done_at < inv->process->crashed_at
+                       ? inv->done_at
+                       : inv->process->crashed_at;
+
+    return inv->done_at != NOT_YET && inv->end == LEDGER_END_LOST ? inv->at
+                                                                  : end;
+}

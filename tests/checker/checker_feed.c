@@ -110,9 +110,8 @@ static struct event_track *get_event(struct checker *checker,
 }
 
 /* Most lines of an event name one content: it is kept once. */
-static struct slice keep_hash(struct checker *checker,
-                              const struct event_track *event,
-                              struct slice hash)
+struct slice event_keep_hash(struct checker *checker,
+                             const struct event_track *event, struct slice hash)
 {
     if (event->tries != NULL && slice_eq(event->tries->hash, hash)) {
         return event->tries->hash;
@@ -142,7 +141,7 @@ static bool take_route(struct checker *checker, const struct ledger_route *line,
     return true;
 }
 
-static void add_try(struct event_track *event, struct try_track *try)
+void event_add_try(struct event_track *event, struct try_track *try)
 {
     try->event = event;
     if (event->last_try == NULL) {
@@ -171,13 +170,13 @@ static bool take_sent(struct checker *checker, const struct ledger_sent *line,
     }
     try = arena_new(checker, sizeof *try);
     try->number = number;
-    try->hash = keep_hash(checker, event, line->hash);
+    try->hash = event_keep_hash(checker, event, line->hash);
     try->order = arena_copy(checker, line->order);
     try->sent_at = checker->lines;
     try->sent_ms = line->t_ms;
     try->resp_at = NOT_YET;
     try->valid = line->valid;
-    add_try(event, try);
+    event_add_try(event, try);
     HASH_ADD(hh, checker->tries, number, sizeof number, try);
     return true;
 }
@@ -241,7 +240,7 @@ static bool take_inv(struct checker *checker, const struct ledger_inv *line,
     inv->n = n;
     inv->process = get_process(checker, line->process);
     inv->route = find_route(checker, line->event.route, err);
-    inv->hash = keep_hash(checker, event, line->hash);
+    inv->hash = event_keep_hash(checker, event, line->hash);
     inv->key = keep_key(checker, event, line->key);
     inv->attempt = line->attempt;
     inv->at = checker->lines;
@@ -298,6 +297,14 @@ static bool take_order(struct checker *checker, const struct ledger_order *line,
     return true;
 }
 
+static bool take_start(struct checker *checker, const struct ledger_start *line)
+{
+    struct process_track *process = get_process(checker, line->process);
+
+    process->store = arena_copy(checker, line->store);
+    return true;
+}
+
 static bool take_fault(struct checker *checker, const struct ledger_fault *line,
                        struct err *err)
 {
@@ -329,7 +336,7 @@ static void share_open_tries(struct checker *checker,
             try->shared = true;
             *copy = *try;
             copy->next = NULL;
-            add_try(to, copy);
+            event_add_try(to, copy);
         }
     }
 }
@@ -364,6 +371,8 @@ static struct ledger_event *keep_export(struct checker *checker,
     *export = *line;
     export->reason = arena_copy(checker, line->reason);
     export->due = arena_copy(checker, line->due);
+    export->store = line->store.len > 0 ? arena_copy(checker, line->store)
+                                        : checker->dump_store;
     if (line->rows == NULL) {
         return export;
     }
@@ -381,12 +390,16 @@ static struct ledger_event *keep_export(struct checker *checker,
 
 /* A store may still hold what its route remembers no more, so that a name
  * stands there once for each time that it was forgotten; the oldest first. */
-static void attach_export(struct event_track *event,
+static void attach_export(struct checker *checker, struct event_track *event,
                           struct ledger_event *export)
 {
     bool is_of_old = event->tries == NULL && event->before != NULL;
     struct event_track *old = event->before;
 
+    if (event->export != NULL && export->store.len > 0) {
+        event->exported_twice |= !stores_add_export(checker, event, export);
+        return;
+    }
     if (is_of_old || (event->export != NULL && old != NULL)) {
         if (old->export != NULL) {
             event->exported_twice = true;
@@ -410,16 +423,26 @@ static bool take_event(struct checker *checker, const struct ledger_event *line,
     }
     checker->has_export = true;
     checker->dumped++;
-    attach_export(event, keep_export(checker, line));
+    attach_export(checker, event, keep_export(checker, line));
     return true;
 }
 
-static bool take_dump_head(struct checker *checker, struct err *err)
+static bool take_msg(struct checker *checker, const struct ledger_msg *line,
+                     struct err *err)
+{
+    struct event_track *event = get_event(checker, &line->event, err);
+
+    return event != NULL && offsets_take_msg(checker, line, event, err);
+}
+
+static bool take_dump_head(struct checker *checker,
+                           const struct ledger_dump_head *line, struct err *err)
 {
     if (checker->in_dump) {
         return err_set(err, ERR_DATA, "the dump before it has no end");
     }
     checker->in_dump = true;
+    checker->dump_store = arena_copy(checker, line->store);
     checker->has_export = true;
     checker->dumped = 0;
     return true;
@@ -432,6 +455,7 @@ static bool take_dump_end(struct checker *checker,
         return err_set(err, ERR_DATA, "the dump is not whole");
     }
     checker->in_dump = false;
+    checker->dump_store = (struct slice){NULL, 0};
     return true;
 }
 
@@ -457,8 +481,7 @@ static bool take_line(struct checker *checker, const struct ledger_line *line,
     case LINE_FAULT:
         return take_fault(checker, &line->fault, err);
     case LINE_START:
-        (void)get_process(checker, line->start.process); /* it is known now */
-        return true;
+        return take_start(checker, &line->start);
     case LINE_HEAL:
         checker->heal_ms = line->phase.t_ms;
         checker->within_ms = line->phase.within_ms;
@@ -469,10 +492,23 @@ static bool take_line(struct checker *checker, const struct ledger_line *line,
         return true;
     case LINE_FORGOTTEN:
         return take_forgotten(checker, &line->forgotten, err);
+    case LINE_MSG:
+        return take_msg(checker, &line->msg, err);
+    case LINE_ASSIGN:
+    case LINE_REVOKE:
+    case LINE_LOST:
+        return offsets_take_owner(checker, line->kind, &line->owner,
+                                  get_process(checker, line->owner.process));
+    case LINE_COMMIT:
+    case LINE_RESET:
+        return offsets_take_commit(checker, &line->commit,
+                                   line->kind == LINE_RESET);
+    case LINE_SKIP:
+        return offsets_take_skip(checker, &line->skip);
     case LINE_EVENT:
         return take_event(checker, &line->event, err);
     case LINE_DUMP_HEAD:
-        return take_dump_head(checker, err);
+        return take_dump_head(checker, &line->dump_head, err);
     case LINE_DUMP_END:
         return take_dump_end(checker, &line->dump_end, err);
     }

@@ -23,8 +23,31 @@ struct process_track {
     UT_hash_handle hh; /* by number */
     uint64_t number;
     uint64_t crashed_at; /* NOT_YET: it did not crash */
+    struct slice store;
 };
 
+struct owner_track {
+    struct owner_track *next;
+    const struct process_track *process;
+    uint64_t at;
+};
+
+/* A partition, and its messages in order of their offsets. */
+struct part_track {
+    UT_hash_handle hh;       /* by topic and number */
+    struct part_track *next; /* of all, in order of appearance */
+    struct slice name, topic;
+    int64_t number;
+    struct try_track **messages;
+    size_t n, cap;
+    size_t passed;                     /* of these, below what was committed */
+    int64_t committed;                 /* < 0: nothing */
+    const struct process_track *owner; /* NULL: not known, or none */
+    struct owner_track *owners;        /* all, the latest first */
+    bool is_read;                      /* somebody was given it, or committed */
+};
+
+/* A request; or a message, which is never answered. */
 struct try_track {
     UT_hash_handle hh; /* by number */
     uint64_t number;
@@ -37,6 +60,12 @@ struct try_track {
     bool valid;
     bool shared; /* the event was forgotten while it was open: it may have
                     reached either */
+    /* of a message */
+    struct part_track *part; /* NULL: it is a request */
+    int64_t offset;
+    uint64_t committed_at; /* NOT_YET: no offset behind it was committed */
+    bool skipped;
+    enum ledger_skip_kind skip;
 };
 
 struct inv_track {
@@ -63,6 +92,12 @@ struct order_track {
     enum ledger_verdict verdict;
 };
 
+/* What a further store exported of an event. */
+struct export_track {
+    struct export_track *next;
+    struct ledger_event *export;
+};
+
 struct event_track {
     UT_hash_handle hh; /* by namespace, tenant and id */
     struct slice identity;
@@ -73,7 +108,9 @@ struct event_track {
     struct try_track *tries, *last_try;
     struct inv_track *invs, *last_inv;
     struct order_track *orders, *last_order;
-    struct ledger_event *export; /* NULL: not in the export */
+    struct ledger_event *export; /* NULL: not in the export; of several
+                                    stores: what came of it in the end */
+    struct export_track *others; /* of further stores */
     bool forgotten;
     bool exported_twice;
     bool may_wait; /* behind a dead letter that holds its key */
@@ -102,13 +139,17 @@ struct checker {
     struct inv_track *invs;
     struct event_track *by_name;
     struct key_track *keys;
+    struct part_track *parts; /* by name */
+    struct part_track *first_part, *last_part;
     struct event_track *first, *last; /* all events */
     uint64_t lines;                   /* `at` of the line under way */
     int64_t now_ms;
     uint64_t crashes, restores, orders;
+    uint64_t moved; /* invocations in another store than the one before */
     int64_t heal_ms, within_ms, quiet_ms; /* < 0: there was none */
     bool has_export;
     bool in_dump;
+    struct slice dump_store; /* of the dump under way */
     uint64_t dumped;
     struct checker_finding *findings;
     size_t n_findings;
@@ -206,6 +247,44 @@ void check_content(struct checker *checker, const struct event_track *event);
 void check_attempts(struct checker *checker, const struct event_track *event);
 void check_effects(struct checker *checker, struct event_track *event);
 void check_export(struct checker *checker, const struct event_track *event);
+
+/* The last attempt of an event's first life: until its history tells one of
+ * the rows in `ends`, or to the end where it is settled; UINT64_MAX: it has
+ * not ended. */
+uint64_t first_life(const struct ledger_event *export, unsigned ends,
+                    bool is_settled);
+/* Whether the store that exported this made the invocation. */
+bool inv_is_of(const struct inv_track *inv, const struct ledger_event *export);
+/* When onced no longer waited for the invocation, as far as can be told. */
+uint64_t inv_end(const struct inv_track *inv);
+
+/* check_stores.c: whether the event is known to several stores. */
+bool event_is_shared(const struct event_track *event);
+/* One more store has the event. False: that store had it before. */
+bool stores_add_export(struct checker *checker, struct event_track *event,
+                       struct ledger_event *export);
+/* Of each store alone what is checked of attempts and exports; and what two
+ * stores may both have done. */
+void check_stores(struct checker *checker, struct event_track *event);
+
+/* check_offsets.c: lines of partitions. */
+bool offsets_take_msg(struct checker *checker, const struct ledger_msg *line,
+                      struct event_track *event, struct err *err);
+bool offsets_take_owner(struct checker *checker, enum ledger_kind kind,
+                        const struct ledger_owner *line,
+                        const struct process_track *process);
+bool offsets_take_commit(struct checker *checker,
+                         const struct ledger_commit *line, bool is_reset);
+bool offsets_take_skip(struct checker *checker, const struct ledger_skip *line);
+void offsets_free(struct checker *checker);
+/* C6, and what of C1 and C9 is told by offsets. */
+void check_offsets(struct checker *checker);
+
+/* checker_feed.c */
+void event_add_try(struct event_track *event, struct try_track *try);
+struct slice event_keep_hash(struct checker *checker,
+                             const struct event_track *event,
+                             struct slice hash);
 
 /* Over all events of every ordering key; sorts, so once for all. Also C9,
  * which has to know who waits for whom. */

@@ -44,8 +44,26 @@ static void put_state(const struct event_track *event, struct buf *out)
                export->deliveries, export->origin);
 }
 
+static void put_message(const struct try_track *try, struct buf *out)
+{
+    buf_add_str(out, "    message ");
+    buf_add_slice(out, try->part->topic);
+    buf_printf(out, "/%" PRId64 "/%" PRId64 " at %" PRId64 ", content ",
+               try->part->number, try->offset, try->sent_ms);
+    buf_add_slice(out, try->hash);
+    buf_add_str(out, try->committed_at != NOT_YET ? ": committed\n" : ": open");
+    if (try->committed_at == NOT_YET) {
+        buf_printf(out, "%s%s\n", try->skipped ? ", " : "",
+                   try->skipped ? ledger_skip_names[try->skip] : "");
+    }
+}
+
 static void put_try(const struct try_track *try, struct buf *out)
 {
+    if (try->part != NULL) {
+        put_message(try, out);
+        return;
+    }
     buf_printf(out, "    try %" PRIu64 " sent at %" PRId64 "%s, content ",
                try->number, try->sent_ms, try->valid ? "" : ", invalid");
     buf_add_slice(out, try->hash);

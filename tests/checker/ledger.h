@@ -20,13 +20,20 @@
  *   done    t n end [status=0] [effect]
  *   order   t kind route [tenant=""] [id=""] verdict
  *   fault   t kind [process=0]
- *   start   t process
+ *   start   t process [store=""]
  *   heal    t [within_ms=30000]
  *   quiet   t
  *   forgotten  t route [tenant=""] id
+ *   msg     t topic partition offset route [tenant=""] id hash [order=""]
+ *   assign  t process topic partition [committed]
+ *   revoke  t process topic partition
+ *   lost    t process topic partition
+ *   commit  t topic partition offset [process=0]
+ *   reset   t topic partition offset
+ *   skip    t kind topic partition from to
  *   event   route namespace [tenant=""] id state [reason=null] run attempts
  *           [tries] [crashes] [deliveries] [drift] origin [due]
- *           [history=[{at what attempt run actor why}]]
+ *           [history=[{at what attempt run actor why}]] [store=""]
  *
  * - `route` comes before the first line that names it. on_uncertain: retry |
  *   hold | probe; after_dead: continue | hold; respond: accepted | result |
@@ -54,11 +61,29 @@
  *   says which); it is written when the process is known to be dead. restore =
  *   the store is a backup's from here on. Other kinds are for people who read
  *   the ledger.
+ * - `start`: where several stores are exported, `store` says whose process it
+ *   is, as the head of that store's dump does (or each of its `event` lines).
  * - `heal`: from here on nothing fails any more; everything must be settled
  *   within_ms later. `quiet`: everything came to rest. A ledger with neither
  *   is a part of a run: nothing is said of what is still unsettled.
  * - `forgotten`: the retention let go of a settled event. Of all lines that
  *   come later, those with its name speak of another event.
+ * - `msg`: a message lies on the broker, and is an event on the route; a
+ *   message that is one on several routes has a line for each. It is written
+ *   before a worker can read it, and offsets only grow. A topic that was
+ *   created anew, or whose end was cut off, is another one: it needs another
+ *   name from there on (what is left of it has its lines again).
+ * - `assign`, `revoke`, `lost`: the group gave the partition to the process,
+ *   took it away in order, or without asking; `committed` is left out where
+ *   the group had no offset. `revoke` is written behind the last commit.
+ * - `commit`: the group's offset, as the broker has it; written when it was
+ *   applied, or was seen to be. `process` made it; 0 where nobody knows.
+ *   `reset`: somebody else set it, or the broker lost it.
+ * - `skip`: the offsets from `from` to below `to` were not, or not any more,
+ *   for the store that is exported. kind: moved = a worker with a store of
+ *   its own had them and committed behind them; reset = the group's offset
+ *   was set behind them; truncated = the broker deleted them. What was
+ *   committed before that stays promised.
  * - `event`: the final export, one for each event that the store knows, with
  *   the members of `onced dump`. The output of `onced dump` may be given as
  *   it is: lines without "l" are taken for its.
@@ -189,6 +214,7 @@ struct ledger_fault {
 struct ledger_start {
     int64_t t_ms;
     uint64_t process;
+    struct slice store; /* empty: there is one */
 };
 
 /* `heal` and `quiet` */
@@ -200,6 +226,50 @@ struct ledger_phase {
 struct ledger_forgotten {
     int64_t t_ms;
     struct ledger_name event;
+};
+
+/* A partition of a topic. */
+struct ledger_place {
+    struct slice topic;
+    int64_t partition;
+};
+
+struct ledger_msg {
+    int64_t t_ms;
+    struct ledger_place place;
+    int64_t offset;
+    struct ledger_name event;
+    struct slice hash;
+    struct slice order; /* empty: none */
+};
+
+/* `assign`, `revoke` and `lost` */
+struct ledger_owner {
+    int64_t t_ms;
+    uint64_t process;
+    struct ledger_place place;
+    int64_t committed; /* ASSIGN; < 0: none */
+};
+
+/* `commit` and `reset` */
+struct ledger_commit {
+    int64_t t_ms;
+    struct ledger_place place;
+    int64_t offset;
+    uint64_t process; /* COMMIT; 0: not known */
+};
+
+enum ledger_skip_kind {
+    LEDGER_SKIP_MOVED,
+    LEDGER_SKIP_RESET,
+    LEDGER_SKIP_TRUNCATED,
+};
+
+struct ledger_skip {
+    int64_t t_ms;
+    enum ledger_skip_kind kind;
+    struct ledger_place place;
+    int64_t from, to;
 };
 
 enum ledger_state {
@@ -228,6 +298,7 @@ struct ledger_event {
     struct slice due; /* time as text, for people; empty: none */
     const struct ledger_row *rows;
     size_t n_rows;
+    struct slice store; /* empty: there is one */
 };
 
 /* --- writing -------------------------------------------------------------- */
@@ -255,6 +326,13 @@ void ledger_heal(struct ledger *ledger, const struct ledger_phase *line);
 void ledger_quiet(struct ledger *ledger, const struct ledger_phase *line);
 void ledger_forgotten(struct ledger *ledger,
                       const struct ledger_forgotten *line);
+void ledger_msg(struct ledger *ledger, const struct ledger_msg *line);
+void ledger_assign(struct ledger *ledger, const struct ledger_owner *line);
+void ledger_revoke(struct ledger *ledger, const struct ledger_owner *line);
+void ledger_lost(struct ledger *ledger, const struct ledger_owner *line);
+void ledger_commit(struct ledger *ledger, const struct ledger_commit *line);
+void ledger_reset(struct ledger *ledger, const struct ledger_commit *line);
+void ledger_skip(struct ledger *ledger, const struct ledger_skip *line);
 void ledger_event(struct ledger *ledger, const struct ledger_event *line);
 
 /* All lines so far; valid until the next one is appended. */

@@ -23,3 +23,4 @@ const char *const ledger_verdict_names[] = {
 const char *const ledger_state_names[] = {
     "PENDING", "RUNNING", "UNCERTAIN", "SUCCEEDED", "FAILED", "DEAD", NULL,
 };
+const char *const ledger_skip_names[] = {"moved", "reset", "truncated", NULL};

@@ -14,5 +14,6 @@ extern const char *const ledger_end_names[];
 extern const char *const ledger_order_names[];
 extern const char *const ledger_verdict_names[];
 extern const char *const ledger_state_names[];
+extern const char *const ledger_skip_names[];
 
 #endif

@@ -116,6 +116,7 @@ static const struct field fault_fields[] = {
 static const struct field start_fields[] = {
     NEED("t", NUMBER, start.t_ms),
     NEED("process", COUNT, start.process),
+    MAY("store", TEXT, start.store),
     {0},
 };
 static const struct field phase_fields[] = {
@@ -126,6 +127,41 @@ static const struct field phase_fields[] = {
 static const struct field forgotten_fields[] = {
     NEED("t", NUMBER, forgotten.t_ms),
     EVENT_NAME(forgotten),
+    {0},
+};
+#define PLACE(line)                                                            \
+    NEED("topic", TEXT, line.place.topic),                                     \
+        NEED("partition", NUMBER, line.place.partition)
+
+static const struct field msg_fields[] = {
+    NEED("t", NUMBER, msg.t_ms),
+    PLACE(msg),
+    NEED("offset", NUMBER, msg.offset),
+    EVENT_NAME(msg),
+    NEED("hash", TEXT, msg.hash),
+    MAY("order", TEXT, msg.order),
+    {0},
+};
+static const struct field owner_fields[] = {
+    NEED("t", NUMBER, owner.t_ms),
+    NEED("process", COUNT, owner.process),
+    PLACE(owner),
+    MAY("committed", NUMBER, owner.committed),
+    {0},
+};
+static const struct field commit_fields[] = {
+    NEED("t", NUMBER, commit.t_ms),
+    PLACE(commit),
+    NEED("offset", NUMBER, commit.offset),
+    MAY("process", COUNT, commit.process),
+    {0},
+};
+static const struct field skip_fields[] = {
+    NEED("t", NUMBER, skip.t_ms),
+    NEED_WORD("kind", skip.kind, ledger_skip_names),
+    PLACE(skip),
+    NEED("from", NUMBER, skip.from),
+    NEED("to", NUMBER, skip.to),
     {0},
 };
 static const struct field event_fields[] = {
@@ -142,9 +178,13 @@ static const struct field event_fields[] = {
     NEED("origin", COUNT, event.origin),
     MAY("due", SHOWN, event.due),
     MAY("history", HISTORY, event.rows),
+    MAY("store", TEXT, event.store),
     {0},
 };
-static const struct field dump_head_fields[] = {{0}};
+static const struct field dump_head_fields[] = {
+    MAY("store", TEXT, dump_head.store),
+    {0},
+};
 static const struct field dump_end_fields[] = {
     NEED("events", COUNT, dump_end.events),
     {0},
@@ -167,11 +207,18 @@ static const struct line_form forms[] = {
     [LINE_HEAL] = {"heal", phase_fields},
     [LINE_QUIET] = {"quiet", phase_fields},
     [LINE_FORGOTTEN] = {"forgotten", forgotten_fields},
+    [LINE_MSG] = {"msg", msg_fields},
+    [LINE_ASSIGN] = {"assign", owner_fields},
+    [LINE_REVOKE] = {"revoke", owner_fields},
+    [LINE_LOST] = {"lost", owner_fields},
+    [LINE_COMMIT] = {"commit", commit_fields},
+    [LINE_RESET] = {"reset", commit_fields},
+    [LINE_SKIP] = {"skip", skip_fields},
     [LINE_EVENT] = {"event", event_fields},
     [LINE_DUMP_HEAD] = {NULL, dump_head_fields},
     [LINE_DUMP_END] = {NULL, dump_end_fields},
 };
-enum { FORMS = sizeof forms / sizeof forms[0], FIELDS_MAX = 16 };
+enum { FORMS = sizeof forms / sizeof forms[0], FIELDS_MAX = 20 };
 
 /* --- values --------------------------------------------------------------- */
 
@@ -406,6 +453,8 @@ static void set_defaults(struct ledger_line *out)
         out->resp.retry_after_s = -1;
     } else if (kind == LINE_HEAL) {
         out->phase.within_ms = 30000;
+    } else if (kind == LINE_ASSIGN) {
+        out->owner.committed = -1;
     }
 }
 
@@ -488,6 +537,21 @@ bool ledger_line_time(const struct ledger_line *line, int64_t *t_ms)
         return true;
     case LINE_FORGOTTEN:
         *t_ms = line->forgotten.t_ms;
+        return true;
+    case LINE_MSG:
+        *t_ms = line->msg.t_ms;
+        return true;
+    case LINE_ASSIGN:
+    case LINE_REVOKE:
+    case LINE_LOST:
+        *t_ms = line->owner.t_ms;
+        return true;
+    case LINE_COMMIT:
+    case LINE_RESET:
+        *t_ms = line->commit.t_ms;
+        return true;
+    case LINE_SKIP:
+        *t_ms = line->skip.t_ms;
         return true;
     case LINE_ROUTE:
     case LINE_EVENT:

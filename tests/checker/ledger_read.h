@@ -20,9 +20,20 @@ enum ledger_kind {
     LINE_HEAL,
     LINE_QUIET,
     LINE_FORGOTTEN,
+    LINE_MSG,
+    LINE_ASSIGN,
+    LINE_REVOKE,
+    LINE_LOST,
+    LINE_COMMIT,
+    LINE_RESET,
+    LINE_SKIP,
     LINE_EVENT,
     LINE_DUMP_HEAD,
     LINE_DUMP_END,
+};
+
+struct ledger_dump_head {
+    struct slice store;
 };
 
 struct ledger_dump_end {
@@ -42,7 +53,12 @@ struct ledger_line {
         struct ledger_start start;
         struct ledger_phase phase; /* HEAL, QUIET */
         struct ledger_forgotten forgotten;
+        struct ledger_msg msg;
+        struct ledger_owner owner;   /* ASSIGN, REVOKE, LOST */
+        struct ledger_commit commit; /* COMMIT, RESET */
+        struct ledger_skip skip;
         struct ledger_event event;
+        struct ledger_dump_head dump_head;
         struct ledger_dump_end dump_end;
     };
 };

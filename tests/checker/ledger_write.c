@@ -227,6 +227,9 @@ void ledger_start(struct ledger *ledger, const struct ledger_start *line)
 {
     begin(ledger, "{\"l\":\"start\",\"t\":", line->t_ms);
     number(ledger, ",\"process\":", line->process);
+    if (line->store.len > 0) {
+        text(ledger, ",\"store\":", line->store);
+    }
     end(ledger);
 }
 
@@ -250,6 +253,88 @@ void ledger_forgotten(struct ledger *ledger,
     event_name(ledger, &line->event);
     end(ledger);
 }
+
+/* --- partitions ----------------------------------------------------------- */
+
+static void place(struct ledger *ledger, const struct ledger_place *of)
+{
+    text(ledger, ",\"topic\":", of->topic);
+    integer(ledger, ",\"partition\":", of->partition);
+}
+
+void ledger_msg(struct ledger *ledger, const struct ledger_msg *line)
+{
+    begin(ledger, "{\"l\":\"msg\",\"t\":", line->t_ms);
+    place(ledger, &line->place);
+    integer(ledger, ",\"offset\":", line->offset);
+    event_name(ledger, &line->event);
+    text(ledger, ",\"hash\":", line->hash);
+    if (line->order.len > 0) {
+        text(ledger, ",\"order\":", line->order);
+    }
+    end(ledger);
+}
+
+static void owner(struct ledger *ledger, const struct ledger_owner *line)
+{
+    number(ledger, ",\"process\":", line->process);
+    place(ledger, &line->place);
+}
+
+void ledger_assign(struct ledger *ledger, const struct ledger_owner *line)
+{
+    begin(ledger, "{\"l\":\"assign\",\"t\":", line->t_ms);
+    owner(ledger, line);
+    if (line->committed >= 0) {
+        integer(ledger, ",\"committed\":", line->committed);
+    }
+    end(ledger);
+}
+
+void ledger_revoke(struct ledger *ledger, const struct ledger_owner *line)
+{
+    begin(ledger, "{\"l\":\"revoke\",\"t\":", line->t_ms);
+    owner(ledger, line);
+    end(ledger);
+}
+
+void ledger_lost(struct ledger *ledger, const struct ledger_owner *line)
+{
+    begin(ledger, "{\"l\":\"lost\",\"t\":", line->t_ms);
+    owner(ledger, line);
+    end(ledger);
+}
+
+void ledger_commit(struct ledger *ledger, const struct ledger_commit *line)
+{
+    begin(ledger, "{\"l\":\"commit\",\"t\":", line->t_ms);
+    place(ledger, &line->place);
+    integer(ledger, ",\"offset\":", line->offset);
+    if (line->process != 0) {
+        number(ledger, ",\"process\":", line->process);
+    }
+    end(ledger);
+}
+
+void ledger_reset(struct ledger *ledger, const struct ledger_commit *line)
+{
+    begin(ledger, "{\"l\":\"reset\",\"t\":", line->t_ms);
+    place(ledger, &line->place);
+    integer(ledger, ",\"offset\":", line->offset);
+    end(ledger);
+}
+
+void ledger_skip(struct ledger *ledger, const struct ledger_skip *line)
+{
+    begin(ledger, "{\"l\":\"skip\",\"t\":", line->t_ms);
+    word(ledger, ",\"kind\":", ledger_skip_names[line->kind]);
+    place(ledger, &line->place);
+    integer(ledger, ",\"from\":", line->from);
+    integer(ledger, ",\"to\":", line->to);
+    end(ledger);
+}
+
+/* --- the export ----------------------------------------------------------- */
 
 static void history_row(struct ledger *ledger, const struct ledger_row *row)
 {
@@ -285,5 +370,8 @@ void ledger_event(struct ledger *ledger, const struct ledger_event *line)
         history_row(ledger, &line->rows[i]);
     }
     buf_add_byte(&ledger->text, ']');
+    if (line->store.len > 0) {
+        text(ledger, ",\"store\":", line->store);
+    }
     end(ledger);
 }

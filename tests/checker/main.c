@@ -170,6 +170,12 @@ static void tell_summary(const struct checker *checker)
            " of them further ones; %" PRIu64 " crashes, %" PRIu64 " orders\n",
            all.events, all.acknowledged, all.exported, all.invocations,
            all.further, all.crashes, all.orders);
+    if (all.messages > 0) {
+        printf("%" PRIu64 " messages, %" PRIu64 " of them committed; %" PRIu64
+               " events moved to another worker, %" PRIu64
+               " invocations followed one of another store\n",
+               all.messages, all.committed, all.moved, all.again);
+    }
     for (enum checker_check i = CHECKER_C1; i <= CHECKER_C9; i++) {
         uint64_t total = checker_total(checker, i);
 

@@ -144,13 +144,19 @@ static void check_belongings(struct export *export,
     const struct invocation *success = NULL;
 
     for (size_t i = 0; i < sim->n_routes; i++) {
-        if (strcmp(name, sim->routes[i].name) == 0) {
-            success = last_success(sim, entry, i);
+        if (strcmp(name, sim->routes[i].name) != 0) {
+            continue;
+        }
+        success = last_success(sim, entry, i);
+        if (entry->record.state == RECORD_DEAD &&
+            sim->routes[i].conf.publisher.ops != NULL) {
+            publisher_check(sim, name, entry);
         }
     }
     if (entry->record.state == RECORD_SUCCEEDED && success != NULL) {
         check_result(export, entry, success);
-    } else if (entry->record.state == RECORD_DEAD) {
+    } else if (entry->record.state == RECORD_DEAD &&
+               (entry->record.flags & (RECORD_LEFT | RECORD_ERASED)) == 0) {
         check_envelope(export, entry);
     }
 }
@@ -235,6 +241,27 @@ static void write_forgotten(struct export *export, const struct event *event,
     }
 }
 
+/* Nothing was attempted of it, and the event had been invoked. */
+static void tell_renewed(const struct export *export)
+{
+    struct sim *sim = export->sim;
+
+    for (size_t i = 0; i < export->entries.n; i++) {
+        const struct store_entry *entry = export->entries.at[i];
+        const char *name = store_route_name(export->store, entry->record.route);
+
+        for (size_t route = 0; route < sim->n_routes; route++) {
+            struct event *event = sender_find(
+                sim, route, store_entry_tenant(entry), store_entry_id(entry));
+
+            if (event != NULL && entry->record.attempt == 0 &&
+                strcmp(name, sim->routes[route].name) == 0) {
+                sender_see_renewed(event, route);
+            }
+        }
+    }
+}
+
 static void tell_forgotten(struct export *export)
 {
     const struct list *events = &export->sim->events;
@@ -263,6 +290,7 @@ void export_events(struct sim *sim)
         sim_fail(sim, "the store cannot be listed: %s", err.text);
     }
     tell_forgotten(&export);
+    tell_renewed(&export);
     if (!write_all(&export, &err)) {
         sim_fail(sim, "the store cannot be read: %s", err.text);
     }

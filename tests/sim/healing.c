@@ -33,6 +33,7 @@ static int64_t longest_wait_ms(const struct sim *sim)
 struct dead {
     struct sim *sim;
     struct event *events[1024];
+    bool not_kept[1024]; /* what arrived */
     size_t routes[1024];
     uint32_t runs[1024];
     size_t n;
@@ -53,6 +54,8 @@ static bool note_dead(void *ctx, const struct store_entry *entry)
     dead->events[dead->n] = sender_find(sim, route, store_entry_tenant(entry),
                                         store_entry_id(entry));
     dead->routes[dead->n] = route;
+    dead->not_kept[dead->n] =
+        (entry->record.flags & (RECORD_LEFT | RECORD_ERASED)) != 0;
     dead->runs[dead->n++] = entry->record.run;
     return true;
 }
@@ -75,6 +78,11 @@ static void settle_holders(struct sim *sim)
         if (dead->events[i] == NULL) {
             sim_fail(sim, "a dead letter of an event that nobody sent");
             break;
+        }
+        if (dead->not_kept[i]) {
+            (void)operator_order(sim, COMMAND_DISCARD, dead->routes[i],
+                                 dead->events[i]);
+            continue;
         }
         operator_settle(sim, dead->events[i], dead->routes[i], dead->runs[i]);
     }
@@ -145,6 +153,13 @@ static void wait_for_start(struct sim *sim)
     }
 }
 
+/* Nothing behind a dead letter of a partition comes in while they are too
+ * many. */
+static bool needs_room(const struct sim *sim)
+{
+    return sim->has[FEATURE_SMALL_STORE] || sim->has[FEATURE_KAFKA];
+}
+
 /* Somebody gives the store more room. */
 static void enlarge(struct sim *sim)
 {
@@ -152,6 +167,9 @@ static void enlarge(struct sim *sim)
     int64_t until_ms = sim->now_ms + 2 * START_MS;
 
     sim->max_bytes = 64U << 20;
+    for (size_t i = 0; i < sim->n_routes; i++) {
+        sim->routes[i].conf.max_dead_bytes = 1U << 30;
+    }
     process_stop(sim);
     while (!sim->failed && sim->process.number == number &&
            sim->now_ms < until_ms) {
@@ -176,7 +194,7 @@ static void heal(struct sim *sim)
         nemesis_process_ended(sim); /* starts it soon */
     }
     wait_for_start(sim);
-    if (!sim->failed && sim->has[FEATURE_SMALL_STORE]) {
+    if (!sim->failed && needs_room(sim)) {
         enlarge(sim);
     }
 }
@@ -192,12 +210,17 @@ static void come_to_rest(struct sim *sim, int64_t until_ms)
             return;
         }
         unsettled = count_unsettled(sim);
-        if (unsettled == 0 && senders_rest(sim) && receivers_rest(sim)) {
+        if (unsettled == 0 && senders_rest(sim) && receivers_rest(sim) &&
+            broker_rests(sim) && publisher_rests(sim)) {
             return;
         }
     }
-    sim_fail(sim, "no rest: %llu unsettled, senders %s, receivers %s",
+    sim_fail(sim,
+             "no rest: %llu unsettled, partitions %s, letters %s, senders %s, "
+             "receivers %s",
              (unsigned long long)unsettled,
+             broker_rests(sim) ? "rest" : "do not rest",
+             publisher_rests(sim) ? "rest" : "do not rest",
              senders_rest(sim) ? "rest" : "do not rest",
              receivers_rest(sim) ? "rest" : "do not rest");
 }

@@ -163,6 +163,20 @@ static bool expect_sights(const struct run *run)
         {"shed: the inbox is full", sights->sheds},
         {"409: the key is under way", sights->key_busy},
         {"an event forgotten", sights->forgotten},
+        {"a partition revoked while it was at work", sights->revoked_busy},
+        {"fenced before it was drained", sights->revoked_impatiently},
+        {"a partition lost while it was at work", sights->lost_busy},
+        {"a delivery fenced", sights->fenced},
+        {"messages offered again", sights->offered_again},
+        {"a partition elsewhere meanwhile", sights->elsewhere},
+        {"a commit lost", sights->commits_lost},
+        {"a commit of a dead process", sights->commits_late},
+        {"the store ahead of the group's offset", sights->store_ahead},
+        {"the group's offset set back", sights->rewound},
+        {"the group's offset set forward", sights->reset_forward},
+        {"a log that lost its beginning", sights->beginning_lost},
+        {"a log that lost its end", sights->end_lost},
+        {"a topic created anew", sights->created_anew},
     };
     bool all = expect_marks(run);
 

@@ -46,6 +46,9 @@ static void look(void *ctx, struct store *store, struct store_entry *entry)
 
     (void)store;
     *seen_at(order->event, order->command.route) = entry->record;
+    if (entry->record.attempt == 0) {
+        sender_see_renewed(order->event, order->command.route);
+    }
 }
 
 /* An event that was acknowledged, and is not there, must have been settled,
@@ -127,6 +130,7 @@ static struct order *give(struct sim *sim, enum command_kind kind, size_t route,
         order->command.tenant = slice_of(event->tenant);
         order->command.id = slice_of(event->id);
         event->reruns += kind == COMMAND_RERUN ? 1 : 0;
+        event->replays += is_in_ledger(kind) ? 1 : 0;
     }
     if (kind == COMMAND_RESUME) {
         sim->routes[route].paused = false; /* perhaps, from here on */

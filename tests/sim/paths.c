@@ -29,6 +29,15 @@ static const char *const words[PATHS] = {
     [PATH_KEY_FREED_BY_SUCCESS] = "the next of a key may go: success",
     [PATH_KEY_FREED_BY_DEATH] = "the same after a death",
     [PATH_KEY_FREED_BY_DISCARD] = "the same after a discard",
+    [PATH_PARKED] = "an event waits for its partition",
+    [PATH_UNPARKED] = "its partition is back",
+    [PATH_MOVED] = "another worker had it",
+    [PATH_GONE] = "it waited for the broker, which has it no more",
+    [PATH_TOO_OLD] = "it is older than the memory",
+    [PATH_PIN_TAKEN_OVER] = "its partition no longer waits for it",
+    [PATH_LEFT_CRASHED] = "an attempt died, and only the broker has the event",
+    [PATH_LEFT_KEPT] = "what only the broker had is kept after an attempt",
+    [PATH_LEFT_BROUGHT] = "what only the broker had came again",
 };
 
 const char *path_words(enum path path)
@@ -100,6 +109,54 @@ static enum path path_of_key(const struct record *before,
                                        : PATH_KEY_FREED_BY_DISCARD;
 }
 
+static bool is_changed(const struct record *before, const struct record *after)
+{
+    return before->state != after->state || before->flags != after->flags ||
+           before->due_ms != after->due_ms;
+}
+
+static bool is_taken_over(const struct record *before,
+                          const struct record *after)
+{
+    return !record_is_settled(before) && (before->flags & RECORD_PINS) != 0 &&
+           (after->flags & RECORD_PINS) == 0;
+}
+
+static enum path path_of_partition(const struct record *before,
+                                   const struct record *after,
+                                   const struct input *input)
+{
+    if (!is_changed(before, after)) {
+        return PATHS;
+    }
+    if (input->kind == INPUT_ARRIVE) {
+        return is_taken_over(before, after) ? PATH_PIN_TAKEN_OVER : PATHS;
+    }
+    if (input->kind == INPUT_UNUSABLE) {
+        return input->reason == REASON_TOO_OLD ? PATH_TOO_OLD : PATHS;
+    }
+    if (input->kind == INPUT_CRASHED) {
+        return (before->flags & RECORD_LEFT) != 0 ? PATH_LEFT_CRASHED : PATHS;
+    }
+    return input->kind == INPUT_PARK     ? PATH_PARKED
+           : input->kind == INPUT_UNPARK ? PATH_UNPARKED
+           : input->kind == INPUT_MOVED  ? PATH_MOVED
+           : input->kind == INPUT_GONE   ? PATH_GONE
+                                         : PATHS;
+}
+
+static enum path path_of_left(const struct record *before,
+                              const struct decision *decision)
+{
+    if (decision->keep_envelope) {
+        return PATH_LEFT_KEPT;
+    }
+    return decision->take_envelope && before->state != RECORD_NONE &&
+                   (before->flags & RECORD_LEFT) != 0
+               ? PATH_LEFT_BROUGHT
+               : PATHS;
+}
+
 static void see(enum path path)
 {
     if (path != PATHS && sim_current != NULL) {
@@ -118,5 +175,7 @@ struct decision __wrap_record_step(struct record *record,
     see(path_of_move(decision.move, &before));
     see(path_of_death(&before, record));
     see(path_of_key(&before, record));
+    see(path_of_partition(&before, record, input));
+    see(path_of_left(&before, &decision));
     return decision;
 }

@@ -21,7 +21,10 @@ static const unsigned chances[FEATURES] = {
     [FEATURE_FAN_OUT] = 200,      [FEATURE_TENANTS] = 250,
     [FEATURE_ORDERS] = 500,       [FEATURE_RERUNS] = 300,
     [FEATURE_PAUSES] = 350,       [FEATURE_FORGETTING] = 250,
-    [FEATURE_CHANGES] = 250,
+    [FEATURE_CHANGES] = 250,      [FEATURE_KAFKA] = 600,
+    [FEATURE_REBALANCES] = 600,   [FEATURE_ELSEWHERE] = 350,
+    [FEATURE_BAD_COMMITS] = 400,  [FEATURE_RESETS] = 350,
+    [FEATURE_TRUNCATION] = 300,
 };
 
 static int64_t pick(struct dice *dice, const int64_t *values, size_t n)
@@ -71,6 +74,9 @@ static void draw_route(struct sim *sim, struct sim_route *route)
     conf->namespace = route->name;
     conf->rules.respond = RESPOND_ACCEPTED;
     conf->handler = (struct handler){&receiver_ops, route};
+    if (dice_permille(dice, 500)) {
+        conf->publisher = (struct publisher){&publisher_ops, route};
+    }
     conf->concurrency = (uint32_t)dice_skewed(dice, 1, 16);
     conf->retention = (struct store_retention){
         .ids_ms = sim->retention_ms,
@@ -131,6 +137,31 @@ static void draw_store(struct sim *sim)
                            : WIDE_INBOX;
 }
 
+static void draw_topics(struct sim *sim)
+{
+    struct dice *dice = &sim->dice;
+
+    sim->n_topics = sim->has[FEATURE_KAFKA]
+                        ? (size_t)dice_between(dice, 1, SIM_TOPICS_MAX)
+                        : 0;
+    for (size_t i = 0; i < sim->n_topics; i++) {
+        struct topic *topic = &sim->topics[i];
+
+        (void)snprintf(topic->name, sizeof topic->name, "t%zu", i);
+        (void)snprintf(topic->stream, sizeof topic->stream, "main/t%zu/group",
+                       i);
+        topic->index = i;
+        topic->route = dice_below(dice, (unsigned)sim->n_routes);
+        topic->also = SIZE_MAX;
+        if (sim->has[FEATURE_FAN_OUT] && dice_permille(dice, 500)) {
+            topic->also = (topic->route + 1) % sim->n_routes;
+        }
+        topic->n_partitions = (unsigned)dice_between(
+            dice, 1, SIM_PARTITIONS_MAX / SIM_TOPICS_MAX);
+        topic->tells_id = dice_permille(dice, 500);
+    }
+}
+
 void plan_change(struct sim *sim)
 {
     struct dice *dice = &sim->dice;
@@ -170,4 +201,5 @@ void plan_draw(struct sim *sim)
                        i);
         draw_route(sim, &sim->routes[i]);
     }
+    draw_topics(sim);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+
 #include "base/check.h"
 #include "engine/internal.h"
+#include "engine/partition.h"
 #include "sim/sim.h"
 
 enum { IDLE_TURNS_MAX = 200, EMPTY_COMMITS_MAX = 20000 };
@@ -8,16 +11,33 @@ enum { IDLE_TURNS_MAX = 200, EMPTY_COMMITS_MAX = 20000 };
 /* --- its end -----------------------------------------------------------------
  */
 
-static void free_items(struct queue_item *item)
+/* What senders and operators handed in stays theirs; what publishers gave back
+ * is put into `letters`. */
+static void free_items(struct queue_item *item, struct queue_item **letters)
 {
     while (item != NULL) {
         struct queue_item *next = item->next;
 
-        /* What senders and operators handed in stays theirs. */
         if (item->kind == INBOX_RESULT) {
             attempt_free((struct attempt *)item);
+        } else if (item->kind == INBOX_LETTER) {
+            item->next = *letters;
+            *letters = item;
         }
         item = next;
+    }
+}
+
+static void free_partitions(struct engine *engine)
+{
+    while (engine->partitions->list != NULL) {
+        struct partition_state *partition = engine->partitions->list;
+
+        engine->partitions->list = partition->next;
+        partition->assignment->partition = NULL;
+        tracker_free(partition->tracker);
+        free(partition->awaited);
+        free(partition);
     }
 }
 
@@ -26,18 +46,29 @@ static void take_apart(struct engine **at)
 {
     struct engine *engine = *at;
     struct queue_item *items;
+    struct queue_item *letters = NULL;
 
     while ((items = queue_drain(engine->inbox, BATCH_MAX_ITEMS, BATCH_MAX_BYTES,
                                 0)) != NULL) {
-        free_items(items);
+        free_items(items, &letters);
     }
-    free_items(engine->batch.results.head);
+    free_items(engine->batch.results.head, &letters);
+    while (letters != NULL) {
+        struct dead_letter *letter = (struct dead_letter *)letters;
+
+        letters = letters->next;
+        dead_letter_finish(letter); /* the engine frees it */
+    }
+    engine->batch.deliveries.head = NULL;
+    engine->batch.assignments.head = NULL;
+    free_partitions(engine);
     while (engine->batch.starts != NULL) {
         struct job *job = engine->batch.starts;
 
         engine->batch.starts = job->next;
         attempt_free(&job->attempt);
     }
+    outbox_aborted(engine);
     engine->running = 0;
     engine_free(at);
 }
@@ -82,10 +113,12 @@ static void die(struct sim *sim, const char *why)
     ledger_fault(&sim->ledger, &line);
     free_attempts(sim);
     if (process->engine != NULL) {
+        publisher_stop(sim);
         take_apart(&process->engine);
     }
     store_close(&process->store);
     sender_process_died(sim);
+    consumer_process_died(sim);
     operator_process_died(sim);
     reset(process);
     nemesis_process_ended(sim);
@@ -146,9 +179,12 @@ static uint64_t engine_random(void *self)
 static bool start_engine(struct sim *sim, struct err *err)
 {
     struct engine_route routes[SIM_ROUTES_MAX];
+    const char *streams[SIM_TOPICS_MAX];
     const struct engine_options options = {
         .routes = routes,
         .n_routes = sim->n_routes,
+        .streams = streams,
+        .n_streams = sim->n_topics,
         .store = sim->process.store,
         .clock = &sim->clock,
         .random = engine_random,
@@ -159,6 +195,9 @@ static bool start_engine(struct sim *sim, struct err *err)
 
     for (size_t i = 0; i < sim->n_routes; i++) {
         routes[i] = sim->routes[i].conf;
+    }
+    for (size_t i = 0; i < sim->n_topics; i++) {
+        streams[i] = sim->topics[i].stream;
     }
     return engine_new(&sim->process.engine, &options, err);
 }
@@ -188,6 +227,7 @@ bool process_start(struct sim *sim)
     sim->died_in_start = false;
     process->up = true;
     process->wake_ms = sim->now_ms;
+    broker_give_out(sim);
     return true;
 }
 
@@ -200,6 +240,7 @@ static void close_down(struct sim *sim)
 
     sim_trace(sim, "process %u ends in order", process->number);
     CHECK(process->n_unsent == 0);
+    publisher_stop(sim);
     engine_free(&process->engine);
     store_close(&process->store);
     reset(process);
@@ -223,6 +264,7 @@ void process_stop(struct sim *sim)
     }
     sim_trace(sim, "process %u is told to stop", process->number);
     process->stopping = true;
+    consumer_stop(sim);
     engine_stop_intake(process->engine);
     process_poke(sim);
     agenda_plan(&sim->agenda, sim->now_ms + dice_skewed(&sim->dice, 0, 10000),
@@ -309,7 +351,8 @@ static void after_turn(struct sim *sim)
     process->wake_ms = process->wait_ms < RECORD_NEVER - sim->now_ms
                            ? sim->now_ms + process->wait_ms
                            : RECORD_NEVER;
-    if (process->stopping && engine_running(process->engine) == 0) {
+    if (process->stopping && engine_running(process->engine) == 0 &&
+        consumer_is_over(sim)) {
         close_down(sim);
     }
 }

@@ -373,6 +373,18 @@ static void expect_alone(const struct invocation *this)
     }
 }
 
+/* What only a partition brought runs where the partition is. */
+static void expect_its_partition(const struct invocation *this)
+{
+    const struct event *event = this->event;
+    struct sim *sim = this->route->sim;
+
+    if (!event->by_http && event->replays == 0 &&
+        broker_keeps_from(sim, event)) {
+        sim_fail(sim, "%s starts, and its partition is not here", event->id);
+    }
+}
+
 static void write_inv(struct invocation *invocation,
                       const struct attempt *attempt)
 {
@@ -390,6 +402,10 @@ static void write_inv(struct invocation *invocation,
 
     sender_hash(attempt->envelope.body, &hash);
     line.hash = buf_slice(&hash);
+    if (attempt->number == 1) {
+        sender_see_renewed(invocation->event, route);
+    }
+    invocation->event->invoked[invocation->event->route == route ? 0 : 1]++;
     ledger_inv(&sim->ledger, &line);
     buf_free(&hash);
 }
@@ -451,7 +467,9 @@ static void receiver_start(void *self, struct attempt *attempt)
         invocation->over = true;
         return;
     }
+    invocation->event->known = true;
     expect_alone(invocation);
+    expect_its_partition(invocation);
     process_watch_breaker(sim, (size_t)(route - sim->routes));
     receive(invocation);
 }

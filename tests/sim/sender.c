@@ -43,8 +43,7 @@ struct event *sender_find(struct sim *sim, size_t route, struct slice tenant,
 /* --- content -----------------------------------------------------------------
  */
 
-static void make_body(const struct event *event, unsigned version,
-                      struct buf *body)
+void sender_body(const struct event *event, unsigned version, struct buf *body)
 {
     buf_printf(body, "%s version %u ", event->id, version);
     while (body->len < event->size) {
@@ -74,10 +73,9 @@ static void fill_envelope(struct try *try, struct slice body)
     envelope_encode(&envelope, &try->text);
 }
 
-static void aim(struct try *try, size_t route, struct slice body)
+void sender_fill(struct arrival *arrival, const struct event *event,
+                 size_t route, struct slice body)
 {
-    const struct event *event = try->event;
-    struct arrival *arrival = &try->arrivals[try->delivery.n_arrivals++];
     uint8_t digest[SHA256_SIZE];
 
     hash_sha256(body, digest);
@@ -89,6 +87,13 @@ static void aim(struct try *try, size_t route, struct slice body)
     arrival->fingerprint.version = 1;
     arrival->fingerprint.mode = FINGERPRINT_RAW;
     memcpy(arrival->fingerprint.digest, digest, FINGERPRINT_SIZE);
+}
+
+static void aim(struct try *try, size_t route, struct slice body)
+{
+    struct arrival *arrival = &try->arrivals[try->delivery.n_arrivals++];
+
+    sender_fill(arrival, try->event, route, body);
     arrival->envelope = buf_slice(&try->text);
 }
 
@@ -122,7 +127,7 @@ static void try_again(struct event *event, int64_t in_ms);
 
 static void answered(struct delivery *delivery);
 
-static unsigned draw_version(struct event *event)
+unsigned sender_draw_version(struct event *event)
 {
     struct sim *sim = event->sim;
 
@@ -142,7 +147,7 @@ static struct try *make_try(struct event *event)
     try->event = event;
     try->delivery.arrivals = try->arrivals;
     try->delivery.answer = answered;
-    make_body(event, draw_version(event), &body);
+    sender_body(event, sender_draw_version(event), &body);
     fill_envelope(try, buf_slice(&body));
     aim(try, event->route, buf_slice(&body));
     if (event->also != SIZE_MAX) {
@@ -251,6 +256,7 @@ static void taken(struct event *event)
     int64_t left_ms = event->give_up_ms - sim->now_ms;
 
     event->acked = true;
+    event->known = true;
     event->waits = false;
     if (sim->has[FEATURE_REPEATS] && left_ms > 0 &&
         dice_permille(&sim->dice, 350)) {
@@ -294,6 +300,9 @@ static void answered(struct delivery *delivery)
         try_again(event, delivery->retry_after_s * 1000 +
                              dice_between(&sim->dice, 0, 1000));
         return;
+    case DELIVERY_FENCED:
+        sim_fail(sim, "%s is fenced, and came by no partition", event->id);
+        return;
     }
     UNREACHABLE("every answer is listed");
 }
@@ -307,6 +316,31 @@ void sender_process_died(struct sim *sim)
             try->in_engine = false;
             hang_up(sim, try);
         }
+    }
+}
+
+bool sender_may_be_renewed(const struct event *event)
+{
+    const struct sim *sim = event->sim;
+
+    return event->known && event->topic != NULL &&
+           sim->has[FEATURE_FORGETTING] &&
+           sim->now_ms - event->first_try_ms >= sim->retention_ms;
+}
+
+void sender_see_renewed(struct event *event, size_t route)
+{
+    struct sim *sim = event->sim;
+    unsigned *invoked = &event->invoked[event->route == route ? 0 : 1];
+    const struct ledger_forgotten line = {
+        .t_ms = sim->now_ms,
+        .event = event_name(sim, event, route),
+    };
+
+    if (*invoked > 0 && sender_may_be_renewed(event)) {
+        *invoked = 0;
+        sim->sights.forgotten++;
+        ledger_forgotten(&sim->ledger, &line);
     }
 }
 
@@ -324,12 +358,19 @@ void sender_hurry(struct sim *sim)
 /* --- events ------------------------------------------------------------------
  */
 
+void sender_begin(struct event *event)
+{
+    if (event->first_try_ms == 0) {
+        event->first_try_ms = event->sim->now_ms;
+        event->give_up_ms = event->sim->now_ms + event->sim->horizon_ms;
+    }
+}
+
 static void begin(struct sim *sim, void *who)
 {
     struct event *event = who;
 
-    event->first_try_ms = sim->now_ms;
-    event->give_up_ms = sim->now_ms + sim->horizon_ms;
+    sender_begin(event);
     event->waits = true;
     act_try(sim, event);
 }
@@ -366,6 +407,17 @@ void sender_plan(struct sim *sim)
             dice_permille(dice, 700) ? dice_below(dice, sim->n_keys) + 1 : 0;
         event->size = (unsigned)dice_skewed(
             dice, 20, sim->has[FEATURE_SMALL_STORE] ? 20000 : 1000);
-        agenda_plan(&sim->agenda, draw_time(sim), begin, event);
+        if (sim->has[FEATURE_KAFKA] && dice_permille(dice, 650)) {
+            event->topic =
+                &sim->topics[dice_below(dice, (unsigned)sim->n_topics)];
+            event->route = event->topic->route;
+            event->also = event->topic->also;
+            event->by_http =
+                !sim->has[FEATURE_FORGETTING] && dice_permille(dice, 150);
+            broker_send(sim, event, draw_time(sim));
+        }
+        if (event->topic == NULL || event->by_http) {
+            agenda_plan(&sim->agenda, draw_time(sim), begin, event);
+        }
     }
 }

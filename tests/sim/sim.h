@@ -14,7 +14,12 @@
  *   process.c   the process under test: start, turns, death, orderly end
  *   seam.c      functions of libraries that the linker puts ours in front of
  *   sender.c    events, and their deliveries
+ *   broker.c    partitions, their messages, the offsets of the group, and
+ *               what happens to them
+ *   consumer.c  the source: what the process does with its partitions
+ *   offsets.c   what the source commits, held against the store
  *   receiver.c  handlers, and the effects that they have
+ *   publisher.c where dead letters are told
  *   operator.c  orders
  *   nemesis.c   when faults happen
  *   healing.c   the second phase: what people do, and how long it may take
@@ -42,6 +47,8 @@
 enum {
     SIM_ROUTES_MAX = 4,
     SIM_KEYS_MAX = 4,
+    SIM_TOPICS_MAX = 2,
+    SIM_PARTITIONS_MAX = 6,
     SIM_FINDING_SIZE = 512,
     SIM_DIR_SIZE = 64,
     SIM_UNSENT_MAX = 64, /* concurrency of all routes */
@@ -83,8 +90,14 @@ enum feature {
     FEATURE_ORDERS, /* operators do what they do, but run nothing again */
     FEATURE_RERUNS,
     FEATURE_PAUSES,
-    FEATURE_CHANGES,    /* the configuration is another one at a start */
-    FEATURE_FORGETTING, /* the run is longer than the retention */
+    FEATURE_CHANGES,     /* the configuration is another one at a start */
+    FEATURE_FORGETTING,  /* the run is longer than the retention */
+    FEATURE_KAFKA,       /* there are topics; of these: */
+    FEATURE_REBALANCES,  /* partitions come and go */
+    FEATURE_ELSEWHERE,   /* another worker has them meanwhile */
+    FEATURE_BAD_COMMITS, /* are lost, or late */
+    FEATURE_RESETS,      /* the group's offset is set by people */
+    FEATURE_TRUNCATION,  /* logs lose their beginning or end, or all */
     FEATURES,
 };
 
@@ -100,6 +113,16 @@ struct sim_route {
     bool paused; /* known to be: the order was confirmed */
     int64_t unreachable_until_ms;
 };
+
+/* Growing lists of what lives until the world ends; `at` stays where it is. */
+struct list {
+    void **at;
+    size_t n, cap;
+};
+
+/* Adds `size` bytes of zeroes. */
+void *list_add(struct list *list, size_t size);
+void list_free(struct list *list);
 
 /* One event as its sender knows it. */
 struct event {
@@ -118,7 +141,86 @@ struct event {
     unsigned versions; /* of its content that were sent beside the first */
     /* what operators saw of it last, on `route` and `also` */
     struct record seen[2];
-    unsigned reruns; /* that were ordered */
+    unsigned reruns;  /* that were ordered */
+    unsigned replays; /* likewise, and what else makes it run again */
+    /* Where its messages go; NULL: it has none. */
+    struct topic *topic;
+    bool by_http;        /* it is sent, too */
+    unsigned messages;   /* so many were there, some time */
+    bool known;          /* to the store, some time */
+    unsigned invoked[2]; /* on `route` and `also`, as long as it is known */
+};
+
+/* --- the broker ------------------------------------------------------------
+ */
+
+struct topic {
+    char name[24], stream[40];
+    size_t index;       /* of the stream */
+    size_t route, also; /* also SIZE_MAX: one route reads it */
+    unsigned n_partitions;
+    bool tells_id; /* the library knows of topic ids */
+};
+
+struct message {
+    struct event *event;
+    unsigned version; /* of the content */
+    int64_t offset;
+    int64_t wall_ms;
+    const struct holding *brought; /* by whom last; it may be gone */
+};
+
+struct partition {
+    struct sim *sim;
+    struct topic *topic;
+    int32_t number;
+    char name[40];           /* of the topic, in the ledger */
+    unsigned renames;        /* the log is another one since then */
+    unsigned creation;       /* of the topic */
+    struct list messages;    /* all, also those that are gone */
+    size_t first;            /* the first one that is not */
+    int64_t start, end;      /* of the log */
+    int64_t committed;       /* of the group; < 0: nothing */
+    struct holding *holding; /* the owner's; NULL: this process is none */
+    struct holding *last;    /* may not be over yet */
+    bool will_be_given;
+};
+
+enum holding_state {
+    HOLDING_OPENING,
+    HOLDING_OPEN,
+    HOLDING_DRAINING,
+    HOLDING_FENCING,
+    HOLDING_OVER,
+};
+
+/* A partition that the process has, from ASSIGN to its end. */
+struct holding {
+    struct assignment assignment; /* first */
+    struct assignment_order open, drain, fence;
+    struct sim *sim;
+    struct partition *partition;
+    unsigned process;
+    enum holding_state state;
+    bool in_order;    /* it ends so */
+    bool races;       /* it is handed one more when it ends */
+    bool may_be_late; /* the process died with it; its last commit may come */
+    uint8_t topic_id[16];
+    size_t next;             /* message to hand over */
+    struct package *package; /* with the engine, or to be offered again */
+    int64_t stored;          /* offset, for the next commit; < 0: none */
+    size_t checked;          /* messages below it that were found settled */
+    bool fetches, stores, commits; /* planned */
+};
+
+/* One delivery of messages. */
+struct package {
+    struct delivery delivery; /* first */
+    struct holding *holding;
+    struct arrival *arrivals;
+    struct buf text;
+    bool in_engine;
+    bool late; /* handed in behind the order that ends the assignment */
 };
 
 /* One delivery under way. */
@@ -175,16 +277,6 @@ struct order {
     unsigned reruns; /* of the event, when it was seen */
 };
 
-/* Growing lists of what lives until the world ends; `at` stays where it is. */
-struct list {
-    void **at;
-    size_t n, cap;
-};
-
-/* Adds `size` bytes of zeroes. */
-void *list_add(struct list *list, size_t size);
-void list_free(struct list *list);
-
 /* --- the process -------------------------------------------------------------
  */
 
@@ -238,6 +330,15 @@ enum path {
     PATH_KEY_FREED_BY_SUCCESS,
     PATH_KEY_FREED_BY_DEATH,
     PATH_KEY_FREED_BY_DISCARD,
+    PATH_PARKED,
+    PATH_UNPARKED,
+    PATH_MOVED,
+    PATH_GONE,
+    PATH_TOO_OLD,
+    PATH_PIN_TAKEN_OVER,
+    PATH_LEFT_CRASHED,
+    PATH_LEFT_KEPT,
+    PATH_LEFT_BROUGHT,
     PATHS, /* how many; also: none of them */
 };
 const char *path_words(enum path path);
@@ -251,6 +352,11 @@ struct sights {
     uint64_t sheds;
     uint64_t key_busy; /* 409: the key's first invocation is under way */
     uint64_t forgotten;
+    /* of partitions */
+    uint64_t revoked_busy, revoked_impatiently, lost_busy, fenced,
+        offered_again;
+    uint64_t rewound, reset_forward, beginning_lost, end_lost, created_anew;
+    uint64_t elsewhere, commits_lost, commits_late, store_ahead;
 };
 
 struct sim {
@@ -273,6 +379,8 @@ struct sim {
     bool has[FEATURES];
     struct sim_route routes[SIM_ROUTES_MAX];
     size_t n_routes;
+    struct topic topics[SIM_TOPICS_MAX];
+    size_t n_topics;
     unsigned n_events, n_keys;
     int64_t phase_ms;   /* how long the first phase lasts */
     int64_t horizon_ms; /* so long a sender tries */
@@ -287,7 +395,11 @@ struct sim {
     bool disk_full;
     bool died_in_start; /* the last process did */
     struct process process;
-    struct list events, tries, invocations, orders;
+    struct list events, tries, invocations, orders, packages, holdings;
+    struct list publications, told;
+    struct partition partitions[SIM_PARTITIONS_MAX];
+    size_t n_partitions;
+    uint32_t epochs; /* of assignments */
     struct keyed *keyed;
     uint64_t last_try, last_invocation;
     struct sights sights;
@@ -342,8 +454,60 @@ struct event *sender_find(struct sim *sim, size_t route, struct slice tenant,
                           struct slice id);
 /* Who waits for its next try makes it soon. */
 void sender_hurry(struct sim *sim);
+/* It was known, forgotten, and came as new: another event for the ledger. */
+void sender_see_renewed(struct event *event, size_t route);
+/* Whether that may be. */
+bool sender_may_be_renewed(const struct event *event);
 /* How a content stands in the ledger. */
 void sender_hash(struct slice body, struct buf *hex);
+
+/* From here on it may be known; its horizon begins. */
+void sender_begin(struct event *event);
+/* The content of a version of the event. */
+void sender_body(const struct event *event, unsigned version, struct buf *body);
+/* Which one is sent next. */
+unsigned sender_draw_version(struct event *event);
+/* What an arrival says of the event itself. */
+void sender_fill(struct arrival *arrival, const struct event *event,
+                 size_t route, struct slice body);
+
+/* broker.c */
+void broker_plan(struct sim *sim);
+void broker_free(struct sim *sim);
+/* Plans the messages of an event; its first one at `at_ms`. */
+void broker_send(struct sim *sim, struct event *event, int64_t at_ms);
+struct ledger_place broker_place(const struct partition *partition);
+void broker_commit(struct partition *partition, int64_t offset,
+                   unsigned process);
+/* The process has it no more. */
+void broker_freed(struct partition *partition);
+/* A process is there, or everything is healed: partitions are given out. */
+void broker_give_out(struct sim *sim);
+/* Its one message is on the broker, in a partition that this process does not
+ * have, or is about to lose. False where it has several, or none any more. */
+bool broker_keeps_from(const struct sim *sim, const struct event *event);
+/* Every message was read and committed. */
+bool broker_rests(const struct sim *sim);
+
+/* consumer.c */
+void consumer_open(struct partition *partition);
+/* `in_order`: the process may finish what it has begun. */
+void consumer_take_away(struct holding *holding, bool in_order);
+/* There may be something to take. */
+void consumer_fetch(struct holding *holding, int64_t in_ms);
+void consumer_stop(struct sim *sim);
+/* Its process runs. */
+bool holding_is_alive(const struct holding *holding);
+/* Nothing of the process is left. */
+bool consumer_is_over(const struct sim *sim);
+void consumer_process_died(struct sim *sim);
+
+/* offsets.c */
+/* The engine told of a low-water: it is looked at between two turns. */
+void offsets_follow(struct holding *holding);
+/* Holds it against the store, and keeps it for the next commit. */
+void offsets_store(struct holding *holding, int64_t low_water);
+void offsets_commit(struct holding *holding);
 
 /* receiver.c */
 extern const struct handler_ops receiver_ops;
@@ -357,6 +521,16 @@ bool receiver_is_busy(struct sim *sim, const struct event *event, size_t route);
 bool receiver_applied(struct sim *sim, const struct event *event, size_t route,
                       uint32_t run);
 void receiver_free(struct sim *sim);
+
+/* publisher.c */
+extern const struct publisher_ops publisher_ops;
+/* What is on its way comes back, not published; before the engine is freed. */
+void publisher_stop(struct sim *sim);
+/* Nothing is on its way, nothing waits. */
+bool publisher_rests(const struct sim *sim);
+/* Of a dead letter of a route that tells them, at the very end. */
+void publisher_check(struct sim *sim, const char *route,
+                     const struct store_entry *entry);
 
 /* operator.c */
 void operator_plan(struct sim *sim);

@@ -180,10 +180,21 @@ static void end(struct sim *sim)
     for (size_t i = 0; i < sim->tries.n; i++) {
         buf_free(&((struct try *)sim->tries.at[i])->text);
     }
+    for (size_t i = 0; i < sim->packages.n; i++) {
+        struct package *package = sim->packages.at[i];
+
+        buf_free(&package->text);
+        free(package->arrivals);
+    }
+    broker_free(sim);
+    list_free(&sim->packages);
+    list_free(&sim->holdings);
     list_free(&sim->events);
     list_free(&sim->tries);
     list_free(&sim->invocations);
     list_free(&sim->orders);
+    list_free(&sim->publications);
+    list_free(&sim->told);
     receiver_free(sim);
 }
 
@@ -266,6 +277,7 @@ bool sim_run(struct sim *sim, uint64_t seed, const char *dir, bool print)
     begin(sim, seed, dir, print);
     write_routes(sim);
     nemesis_plan(sim);
+    broker_plan(sim);
     sender_plan(sim);
     operator_plan(sim);
     sim_pass_until(sim, SIM_START_MS + sim->phase_ms);
