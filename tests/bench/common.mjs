@@ -46,20 +46,21 @@ export function medians(runs, names) {
 const read = (file) => fs.readFileSync(file, 'utf8');
 const ticksPerSecond = 100; // of /proc, on every Linux that has it
 
-// Seconds of processor time: all there was but interrupts, and our own.
-function used() {
+// Seconds of processor time: all there was but interrupts, and our own with
+// that of the processes `pids`.
+function used(pids) {
   const [user, nice, system, , , , , steal] = read('/proc/stat').split('\n')[0].trim().split(/\s+/).slice(1).map(Number);
-  const own = read('/proc/self/stat').replace(/.*\) /, '').split(' ').slice(11, 15).map(Number);
+  const own = ['self', ...pids].flatMap((pid) => read(`/proc/${pid}/stat`).replace(/.*\) /, '').split(' ').slice(11, 15).map(Number));
   return { all: (user + nice + system + steal) / ticksPerSecond, own: own.reduce((a, b) => a + b) / ticksPerSecond, at: performance.now() / 1000 };
 }
 
 // Runs `work`, and gives what it gives with `others`: the processors that
 // programs which are none of ours kept busy meanwhile. What `work` starts must
-// have ended by its end.
-export async function watched(work) {
-  const before = used();
+// have ended by its end; what serves it, and lives on, are the processes `pids`.
+export async function watched(work, pids = []) {
+  const before = used(pids);
   const result = await work();
-  const after = used();
+  const after = used(pids);
   const others = (after.all - before.all - (after.own - before.own)) / (after.at - before.at);
   return { ...result, others: digits(Math.max(0, others), 2) };
 }

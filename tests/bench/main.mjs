@@ -10,10 +10,11 @@ import { describeMachine, folder, say, version, write } from './common.mjs';
 import { exec } from './exec.mjs';
 import { idle } from './idle.mjs';
 import { ingest } from './ingest.mjs';
+import { kafka } from './kafka.mjs';
 import { report } from './report.mjs';
 import { store } from './store.mjs';
 
-const parts = { ingest, exec, idle, store };
+const parts = { ingest, exec, idle, store, kafka };
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {

@@ -60,6 +60,28 @@ ${table(['program', 'at a time', 'onced a second', 'baseline', 'ratio', 'of the 
 ${busyNote(cases.map((one) => one.others))}`;
   },
 
+  kafka({ rounds, cases }) {
+    const against = cases.filter((one) => !one.places);
+    const ordered = cases.filter((one) => one.places);
+    return `## Messages of a topic
+
+Messages of 200 bytes, each an event of its own, from 8 partitions of a broker on the same machine, which takes part of
+its processors: read, deduplicated, handled, settled in two durable commits each, and their offsets committed. The rate
+runs from the first event that is settled; the whole run, from the start of the process, stands beside it. The baseline
+is librdkafka, which takes the same messages in batches and drops them. Both in turn, ${times(rounds)}, medians.
+
+${table(['handler', 'messages', 'onced a second', 'whole run', 'librdkafka alone', 'ratio', 'of the rounds', 'others'], against.map((one) => [
+    one.name, whole(one.messages), whole(one.onced.rate), whole(one.onced.whole_rate), whole(one.most), `**${one.ratio.toFixed(2)}**`,
+    `${Math.min(...one.ratios).toFixed(2)}–${Math.max(...one.ratios).toFixed(2)}`, others(one.others)]))}
+
+In order for each key, against so many places that are never empty:
+
+${table(['', 'messages', 'onced a second', 'most', 'ratio', 'of the rounds', 'others'], ordered.map((one) => [
+    one.name, whole(one.messages), whole(one.onced.rate), whole(one.most), `**${one.ratio.toFixed(2)}**`,
+    `${Math.min(...one.ratios).toFixed(2)}–${Math.max(...one.ratios).toFixed(2)}`, others(one.others)]))}
+${busyNote(cases.map((one) => one.others))}`;
+  },
+
   idle({ cases }) {
     return `## Doing nothing
 
