@@ -294,7 +294,7 @@ static bool follow_waiting(struct engine *engine, const struct event_step *step,
     if ((record->flags & RECORD_PINS) == 0) {
         return true;
     }
-    return partition_holds(engine, &step->entry->identity)
+    return partition_holds(engine, step->entry)
                ? partition_keep_place(engine, step->entry, err)
                : leave(engine, step, err);
 }
@@ -314,7 +314,7 @@ bool event_step(struct engine *engine, struct event_step *step, struct err *err)
         return false;
     }
     if (!record_is_settled(record)) {
-        partition_drop_closing(engine, &step->entry->identity);
+        partition_drop_closing(engine, step->entry);
     } else if (!was_settled) {
         partition_settle(engine, &step->entry->identity);
     }

@@ -12,7 +12,8 @@
  *   attempt.c   building and starting attempts, their results
  *   due.c       what may start now; the breaker of a route
  *   command.c   orders of operators
- *   partition.c which offsets are settled; assignments that end
+ *   partition.c which offsets are settled
+ *   partition_end.c   assignments that end
  *   partition_open.c  assignments that begin, and what waited for them
  *   tracker.c   the offsets of one assignment
  *   waits.c     which offsets wait for which event

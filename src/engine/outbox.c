@@ -65,13 +65,13 @@ void outbox_begin(struct engine *engine)
     }
 }
 
-void dead_letter_finish(struct dead_letter *dead)
+void dead_letter_finish(struct dead_letter *letter)
 {
     bool pushed;
 
-    dead->item.kind = INBOX_LETTER;
-    dead->item.cost_bytes = sizeof *dead;
-    pushed = queue_push(dead->engine->inbox, &dead->item, QUEUE_RESERVED);
+    letter->item.kind = INBOX_LETTER;
+    letter->item.cost_bytes = sizeof *letter;
+    pushed = queue_push(letter->engine->inbox, &letter->item, QUEUE_RESERVED);
     CHECK(pushed);
 }
 

@@ -89,19 +89,6 @@ void partition_settle(struct engine *engine, const struct identity *identity)
     }
 }
 
-void partition_drop_closing(struct engine *engine,
-                            const struct identity *identity)
-{
-    struct waits *waits = engine->partitions->waits;
-
-    for (struct wait *wait = waits_of(waits, identity); wait != NULL;
-         wait = wait->next) {
-        if (!wait->is_released && wait->partition->is_closing) {
-            waits_release(waits, wait);
-        }
-    }
-}
-
 bool partition_is_gone(const struct store_entry *entry)
 {
     return (entry->record.flags & RECORD_PINS) != 0 &&
@@ -113,17 +100,39 @@ static bool is_open_wait(const struct wait *wait)
     return !wait->is_released && !wait->partition->is_closing;
 }
 
+/* Its partition drains, and the event still closes a hole. */
+static bool closes_hole(const struct wait *wait, const struct record *record)
+{
+    return !wait->is_released && wait->partition->is_closing &&
+           wait->offset >= 0 && wait->offset < wait->partition->drain_below &&
+           record->state == RECORD_PENDING && record->attempt == 0;
+}
+
 bool partition_holds(const struct engine *engine,
-                     const struct identity *identity)
+                     const struct store_entry *entry)
 {
     for (const struct wait *wait =
-             waits_of(engine->partitions->waits, identity);
+             waits_of(engine->partitions->waits, &entry->identity);
          wait != NULL; wait = wait->next) {
-        if (is_open_wait(wait)) {
+        if (is_open_wait(wait) || closes_hole(wait, &entry->record)) {
             return true;
         }
     }
     return false;
+}
+
+void partition_drop_closing(struct engine *engine,
+                            const struct store_entry *entry)
+{
+    struct waits *waits = engine->partitions->waits;
+
+    for (struct wait *wait = waits_of(waits, &entry->identity); wait != NULL;
+         wait = wait->next) {
+        if (!wait->is_released && wait->partition->is_closing &&
+            !closes_hole(wait, &entry->record)) {
+            waits_release(waits, wait);
+        }
+    }
 }
 
 static bool is_at(const struct wait *wait,
@@ -197,8 +206,8 @@ enum input_kind partition_fate(const struct engine *engine,
 
 /* --- the low-water -------------------------------------------------------- */
 
-static bool write_one(struct engine *engine, struct partition_state *partition,
-                      struct err *err)
+bool partition_write(struct engine *engine, struct partition_state *partition,
+                     struct err *err)
 {
     int64_t low_water = tracker_low_water(partition->tracker);
     struct store_low_water stored = partition->low_water;
@@ -218,116 +227,14 @@ bool partitions_write(struct engine *engine, struct err *err)
 {
     for (struct partition_state *partition = engine->partitions->list;
          partition != NULL; partition = partition->next) {
-        if (!partition->is_over && !write_one(engine, partition, err)) {
+        if (!partition->is_over && !partition_write(engine, partition, err)) {
             return false;
         }
     }
     return true;
 }
 
-/* --- the end of an assignment --------------------------------------------- */
-
-/* What runs goes on: it is recorded wherever the partition is by then. */
-static bool let_go(struct engine *engine, struct wait *wait, size_t *parked,
-                   struct err *err)
-{
-    struct store_entry entry;
-    struct event_step step = {
-        .entry = &entry,
-        .input = event_input(engine, INPUT_PARK),
-    };
-
-    switch (store_find_identity(engine->store, wait->identity, &entry, err)) {
-    case STORE_FAILED:
-        return false;
-    case STORE_ABSENT:
-        return err_set(err, ERR_DATA,
-                       "an event that an offset waits for is gone");
-    case STORE_FOUND:
-        break;
-    }
-    if (entry.record.state == RECORD_RUNNING) {
-        return true;
-    }
-    if (partition_holds(engine, wait->identity)) {
-        waits_release(engine->partitions->waits, wait);
-        return (entry.record.flags & RECORD_PINS) == 0 ||
-               partition_keep_place(engine, &entry, err);
-    }
-    step.route = event_route(engine, &entry);
-    CHECK(step.route != NULL);
-    if (!event_step(engine, &step, err)) {
-        return false;
-    }
-    *parked += (entry.record.flags & RECORD_PARKED) != 0 ? 1 : 0;
-    if (!wait->is_released) {
-        waits_release(engine->partitions->waits, wait);
-    }
-    return true;
-}
-
-/* Nothing of it starts any more. */
-static bool close_partition(struct engine *engine,
-                            struct partition_state *partition, size_t *parked,
-                            struct err *err)
-{
-    if (partition->is_closing) {
-        return true;
-    }
-    partition->is_closing = true;
-    partition->was_open = true;
-    for (struct wait *wait = partition->waits.first; wait != NULL;
-         wait = wait->partition_next) {
-        if (!wait->is_released && !let_go(engine, wait, parked, err)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void drop_waits(struct engine *engine, struct partition_state *partition)
-{
-    for (struct wait *wait = partition->waits.first; wait != NULL;
-         wait = wait->partition_next) {
-        if (!wait->is_released) {
-            waits_release(engine->partitions->waits, wait);
-        }
-    }
-}
-
-/* Writes its low-water at once: the next assignment of the partition may begin
- * in this batch, and finds it. */
-static bool fence(struct engine *engine, struct assignment_order *order,
-                  struct err *err)
-{
-    struct partition_state *partition = order->assignment->partition;
-
-    CHECK(partition != NULL && !partition->is_over);
-    if (!close_partition(engine, partition, &order->parked, err)) {
-        return false;
-    }
-    drop_waits(engine, partition);
-    partition->is_over = true;
-    return write_one(engine, partition, err);
-}
-
-static bool end_some(struct engine *engine, struct assignment_order *order,
-                     struct err *err)
-{
-    struct partition_state *partition = order->assignment->partition;
-
-    order->parked = 0;
-    switch (order->kind) {
-    case ASSIGNMENT_DRAIN:
-        CHECK(partition != NULL && !partition->is_over);
-        return close_partition(engine, partition, &order->parked, err);
-    case ASSIGNMENT_FENCE:
-        return fence(engine, order, err);
-    case ASSIGNMENT_OPEN:
-        break;
-    }
-    UNREACHABLE("OPEN is taken elsewhere");
-}
+/* --- orders --------------------------------------------------------------- */
 
 bool partitions_apply_orders(struct engine *engine, struct err *err)
 {
@@ -340,7 +247,7 @@ bool partitions_apply_orders(struct engine *engine, struct err *err)
         if (order->kind == ASSIGNMENT_OPEN) {
             item = partition_open_some(engine, item, &ok, err);
         } else {
-            ok = end_some(engine, order, err);
+            ok = partition_end(engine, order, err);
             item = item->next;
         }
         if (!ok) {
@@ -399,6 +306,7 @@ void partitions_committed(struct engine *engine)
         partition->awaited_at = partition->new_awaited_at;
         partition->is_new = false;
         partition->was_open = false;
+        partition->old_drain_below = partition->drain_below;
         tell(partition);
     }
     keep_ids(engine);
@@ -512,6 +420,7 @@ void partitions_aborted(struct engine *engine)
         partition->new_low_water = -1;
         partition->new_awaited_at = partition->awaited_at;
         partition->is_over = false;
+        partition->drain_below = partition->old_drain_below;
         if (partition->was_open) {
             partition->is_closing = false;
             partition->was_open = false;

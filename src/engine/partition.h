@@ -34,11 +34,13 @@ struct partition_state {
     size_t n_awaited, room_awaited;
     size_t awaited_at, new_awaited_at; /* those before it are done */
     struct assignment_order *drain;    /* to be done when nothing waits */
-    bool is_closing;                   /* nothing of it starts any more */
+    bool is_closing;     /* nothing of it starts any more, but what */
+    int64_t drain_below; /* closes holes: first attempts below that offset */
     bool is_over;
     /* in this batch */
     bool is_new;
     bool was_open; /* it is closing since then */
+    int64_t old_drain_below;
     struct partition_state *next;
 };
 
@@ -81,7 +83,7 @@ void partition_settle(struct engine *engine, const struct identity *identity);
 
 /* The event waits to be run: what goes does not wait for it. */
 void partition_drop_closing(struct engine *engine,
-                            const struct identity *identity);
+                            const struct store_entry *entry);
 
 /* Whether no partition brings it any more, although it pins: its message was
  * passed over while it ran, and its position taken from it. */
@@ -89,7 +91,7 @@ bool partition_is_gone(const struct store_entry *entry);
 
 /* Whether an offset of an open assignment waits for the event. */
 bool partition_holds(const struct engine *engine,
-                     const struct identity *identity);
+                     const struct store_entry *entry);
 
 /* The wait of a delivery that brought the event, the first of its partition.
  * NULL: none did. */
@@ -109,6 +111,16 @@ bool partition_keep_place(struct engine *engine, struct store_entry *entry,
  * its partition went on without this store, INPUT_MOVED; else INPUT_PARK. */
 enum input_kind partition_fate(const struct engine *engine,
                                const struct store_entry *entry);
+
+/* The low-water, where it moved. */
+bool partition_write(struct engine *engine, struct partition_state *partition,
+                     struct err *err) MUST_CHECK;
+
+/* --- partition_end.c ----------------------------------------------------- */
+
+/* ASSIGNMENT_DRAIN and ASSIGNMENT_FENCE. */
+bool partition_end(struct engine *engine, struct assignment_order *order,
+                   struct err *err) MUST_CHECK;
 
 /* --- partition_open.c ---------------------------------------------------- */
 

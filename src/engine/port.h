@@ -109,9 +109,10 @@ enum assignment_order_kind {
     /* It begins. Events of the partition that lie below `committed` settle
      * as moved, the others are due again. */
     ASSIGNMENT_OPEN,
-    /* It is about to end: nothing of it starts any more, what waits is
-     * parked; done when none of its attempts runs (at once, if FENCE comes
-     * before). Deliveries are fenced from here on. */
+    /* It is about to end: of what waits only first attempts begin that close
+     * a hole below what is settled or runs, the rest is parked; done when no
+     * offset waits any more (at once, if FENCE comes before). Deliveries are
+     * fenced from here on. */
     ASSIGNMENT_DRAIN,
     /* It is over. */
     ASSIGNMENT_FENCE,

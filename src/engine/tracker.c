@@ -153,6 +153,18 @@ int64_t tracker_low_water(const struct tracker *tracker)
     return tracker->highest >= 0 ? tracker->highest + 1 : tracker->base;
 }
 
+int64_t tracker_highest_settled(const struct tracker *tracker)
+{
+    for (size_t i = tracker->length; i > tracker->passed; i--) {
+        const struct position *position = at(tracker, i - 1);
+
+        if (position->open == position->staged) {
+            return position->offset;
+        }
+    }
+    return -1;
+}
+
 void tracker_commit(struct tracker *tracker)
 {
     for (size_t i = 0; i < tracker->n_touched; i++) {

@@ -35,6 +35,10 @@ void tracker_settle(struct tracker *tracker, int64_t offset);
 /* The low-water with what the batch settled; < 0: none yet. */
 int64_t tracker_low_water(const struct tracker *tracker);
 
+/* The highest offset that is settled, with what the batch settled, and not
+ * below the low-water; < 0: none. */
+int64_t tracker_highest_settled(const struct tracker *tracker);
+
 void tracker_commit(struct tracker *tracker);
 void tracker_abort(struct tracker *tracker);
 

@@ -403,17 +403,24 @@ static bool has_message(const struct partition *partition,
     return false;
 }
 
-bool broker_keeps_from(const struct sim *sim, const struct event *event)
+static enum whereabouts place_of(const struct holding *holding)
+{
+    if (holding == NULL || holding->state > HOLDING_DRAINING) {
+        return ELSEWHERE;
+    }
+    return holding->state == HOLDING_DRAINING ? LEAVING : HERE;
+}
+
+enum whereabouts broker_find(const struct sim *sim, const struct event *event)
 {
     for (size_t i = 0; event->messages == 1 && i < sim->n_partitions; i++) {
         const struct partition *partition = &sim->partitions[i];
-        const struct holding *holding = partition->holding;
 
         if (partition->topic == event->topic && has_message(partition, event)) {
-            return holding == NULL || holding->state > HOLDING_OPEN;
+            return place_of(partition->holding);
         }
     }
-    return false;
+    return SOMEWHERE;
 }
 
 bool broker_rests(const struct sim *sim)

@@ -191,11 +191,11 @@ static inline void rig_count_loose(void *ctx, struct store *store,
             bool pins = (at.record.flags & RECORD_PINS) != 0;
             bool parked = (at.record.flags & RECORD_PARKED) != 0;
 
-            look->loose +=
-                pins && !parked && at.record.state != RECORD_RUNNING &&
-                        !partition_holds(look->world->engine, &at.identity)
-                    ? 1
-                    : 0;
+            look->loose += pins && !parked &&
+                                   at.record.state != RECORD_RUNNING &&
+                                   !partition_holds(look->world->engine, &at)
+                               ? 1
+                               : 0;
         }
     }
 }

@@ -90,7 +90,21 @@ static inline const struct record *record_of(int number, size_t route)
 /* --- what the model expects ------------------------------------------------
  */
 
-/* A drain lets go of what does not run, or did not for a moment. */
+/* Of what did not begin a drain keeps some, to close holes. */
+static inline bool is_kept(const struct log *log, size_t i, size_t route)
+{
+    const struct wait *wait = waits_of(world.engine->partitions->waits,
+                                       &seen[log->number[i]][route].identity);
+
+    while (wait != NULL &&
+           (wait->partition->assignment != &log->part.assignment ||
+            wait->offset != log->offset[i])) {
+        wait = wait->next;
+    }
+    return wait != NULL;
+}
+
+/* It lets go of what does not run, or did not for a moment. */
 static inline bool is_dropped(struct log *log, size_t i, size_t route)
 {
     const struct record *record = record_of(log->number[i], route);
@@ -101,6 +115,9 @@ static inline bool is_dropped(struct log *log, size_t i, size_t route)
     }
     if (*attempt == 0) {
         *attempt = record->attempt;
+    }
+    if (record->attempt == 0 && is_kept(log, i, route)) {
+        return false;
     }
     return record->state != RECORD_RUNNING || record->attempt != *attempt;
 }
