@@ -26,13 +26,17 @@ export function makeFolder(name) {
   return folder;
 }
 
+// Below the ports that the kernel gives to clients, which come and go.
 export async function freePort() {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
+  for (;;) {
+    const server = net.createServer().listen(20000 + Math.floor(Math.random() * 12000), '127.0.0.1');
+    const isFree = await once(server, 'listening').then(() => true, () => false);
+    if (!isFree) continue;
+    const { port } = server.address();
+    server.close();
+    await once(server, 'close');
+    return port;
+  }
 }
 
 // Polls until `condition` gives something; fails with `what` after `ms`.
