@@ -8,11 +8,11 @@
 //     node many.mjs [MESSAGES] [SEED]
 
 import assert from 'node:assert/strict';
+import path from 'node:path';
+import { until } from '../lib.mjs';
 import { metric } from '../support/fault.mjs';
 import { Tally, caughtUp, dice, dumpNow, dumpOf, eachCommitted, isSettled, kafkaRoute, kafkaWorker, message, offsetsOf }
   from '../support/kafka.mjs';
-import path from 'node:path';
-import { until } from '../lib.mjs';
 import { Broker, unique } from './broker.mjs';
 
 const total = Number(process.argv[2] ?? 200000);
@@ -83,6 +83,9 @@ assert.ok(lines.length > 20, `only ${lines.length} looks at the offsets`);
 assert.equal((await worker.counts('orders')).succeeded, ids.length);
 assert.equal(await metric(worker, 'onced_deliveries_total{route="orders",outcome="accepted"}'), ids.length);
 assert.equal(await metric(worker, 'onced_deliveries_total{route="orders",outcome="duplicate"}'), total - ids.length);
+for (const kind of ['rewound', 'gap', 'refused']) {
+  assert.equal(await metric(worker, `onced_kafka_anomalies_total{group="${group}",kind="${kind}"}`), 0, kind);
+}
 assert.equal(await worker.stop(), 0);
 
 const events = await dumpOf(worker, path.join(worker.folder, 'store'));

@@ -92,7 +92,7 @@ const messages = [
 answers.set('full', [503, 429]);
 answers.set('dies', [503, 404]);
 await broker.produce(messages);
-await worker.settled('looks');
+await caughtUp(broker, group, looks);
 
 const [full, again, third] = handler.of('full');
 assert.equal(handler.of('full').length, 3);

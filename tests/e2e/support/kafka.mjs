@@ -11,7 +11,6 @@ import path from 'node:path';
 import readline from 'node:readline';
 import { Worker, makeFolder, until } from '../lib.mjs';
 import { run } from './fault.mjs';
-import { program } from '../lib.mjs';
 
 // A sequence that is the same each time.
 export function dice(seed = 1) {
@@ -112,7 +111,7 @@ export async function dumpOf(worker, store) {
   const file = path.join(worker.folder, `dump-${path.basename(store)}`);
   fs.rmSync(file, { force: true });
   fs.writeFileSync(`${file}.json`, JSON.stringify({ ...worker.config, store: { path: store } }));
-  const { code, err } = await run([ 'dump', '-c', `${file}.json`, '-o', file]);
+  const { code, err } = await run(['dump', '-c', `${file}.json`, '-o', file]);
   assert.equal(code, 0, err);
   const events = [];
   for await (const line of readline.createInterface({ input: fs.createReadStream(file) })) {
