@@ -23,15 +23,40 @@ static bool find(struct engine *engine, const struct wait *wait,
     UNREACHABLE("every result of a look-up is handled");
 }
 
-/* Nothing keeps its first attempt from beginning soon. */
-static bool may_begin(struct engine *engine, const struct store_entry *entry)
+static bool is_ready(struct engine *engine, const struct store_entry *entry)
 {
     const struct route *route = event_route(engine, entry);
 
     return entry->record.state == RECORD_PENDING &&
+           (entry->record.flags & RECORD_PARKED) == 0 &&
            entry->record.attempt == 0 && !engine->stopping && route != NULL &&
            !route->unreachable && !route->conf.retired &&
            !store_is_paused(engine->store, route->number);
+}
+
+/* Nothing keeps its first attempt from beginning soon; also not what holds its
+ * ordering key. */
+static bool may_begin(struct engine *engine, const struct store_entry *entry,
+                      bool *may, struct err *err)
+{
+    struct store_entry holder;
+
+    *may = is_ready(engine, entry);
+    if (!*may || (entry->record.flags & RECORD_ORDER_WAIT) == 0) {
+        return true;
+    }
+    switch (store_order_first(engine->store, entry->record.order_key, &holder,
+                              err)) {
+    case STORE_FAILED:
+        return false;
+    case STORE_ABSENT:
+        return true;
+    case STORE_FOUND:
+        *may =
+            holder.record.state == RECORD_RUNNING || is_ready(engine, &holder);
+        return true;
+    }
+    UNREACHABLE("every result of a look-up is handled");
 }
 
 /* Up to what runs or is settled, and not past what will take longer. */
@@ -42,18 +67,20 @@ static bool find_limit(struct engine *engine,
     int64_t top = tracker_highest_settled(partition->tracker);
     int64_t stuck = INT64_MAX;
     struct store_entry entry;
+    bool may;
 
     for (const struct wait *wait = partition->waits.first; wait != NULL;
          wait = wait->partition_next) {
         if (wait->is_released || wait->offset < 0) {
             continue;
         }
-        if (!find(engine, wait, &entry, err)) {
+        if (!find(engine, wait, &entry, err) ||
+            !may_begin(engine, &entry, &may, err)) {
             return false;
         }
         if (entry.record.state == RECORD_RUNNING) {
             top = wait->offset > top ? wait->offset : top;
-        } else if (!may_begin(engine, &entry)) {
+        } else if (!may) {
             stuck = wait->offset < stuck ? wait->offset : stuck;
         }
     }

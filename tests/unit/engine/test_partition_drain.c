@@ -124,6 +124,24 @@ Test(partition_drain, a_hole_above_one_that_stays_is_left)
     cr_expect_eq(part.orders[ASSIGNMENT_DRAIN].low_water, 0);
 }
 
+Test(partition_drain, a_hole_behind_a_dead_letter_is_left)
+{
+    world.routes[0].policy.after_dead = AFTER_DEAD_HOLD;
+    world_crash(&world);
+    world_open(&world);
+    part_open(&world, &part, 0, 0);
+    bring(0, "dead", 7);
+    world_end(&world, "dead", END_STATUS, 400);
+    cr_assert_eq(record_of("dead").state, RECORD_DEAD);
+    bring(1, "e1", 7);
+    bring(2, "e2", 0);
+    world_end(&world, "e2", END_STATUS, 200);
+    cr_expect(part_order(&world, &part, ASSIGNMENT_DRAIN));
+    cr_expect_eq(part.orders[ASSIGNMENT_DRAIN].parked, 1);
+    cr_expect_eq(part.orders[ASSIGNMENT_DRAIN].low_water, 1);
+    cr_expect_eq(record_of("e1").flags & PARKED, PARKED);
+}
+
 Test(partition_drain, a_hole_that_opens_anew_is_parked_with_the_fence)
 {
     make_hole();
