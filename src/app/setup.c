@@ -47,6 +47,7 @@ static struct engine_route make_route(const struct config_route *route)
         .retention = route->retention,
         .max_dead_bytes = route->max_dead_bytes,
         .on_dead_full = route->on_dead_full,
+        .tells_dead = route->has_dead_kafka,
     };
 }
 

@@ -106,6 +106,7 @@ static bool open_routes(struct engine *engine,
 
         route->conf = options->routes[i];
         CHECK(route->conf.retired || route->conf.concurrency > 0);
+        CHECK(route->conf.tells_dead || route->conf.publisher.ops == NULL);
         if (!store_route_number(engine->store, route->conf.name, &route->number,
                                 err) ||
             !store_namespace_number(engine->store, route->conf.namespace,

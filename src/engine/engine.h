@@ -39,7 +39,9 @@ struct engine_route {
     struct store_retention retention;
     uint64_t max_dead_bytes;
     enum on_dead_full on_dead_full;
-    struct publisher publisher; /* of its dead letters; ops NULL: none */
+    bool tells_dead; /* its dead letters are published: here where there is a
+                        publisher, else by the next process that has one */
+    struct publisher publisher; /* ops NULL: none */
 };
 
 struct engine_options {

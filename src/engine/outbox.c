@@ -47,10 +47,12 @@ static void look_at(struct outbox *outbox, uint64_t origin)
 bool outbox_add(struct engine *engine, struct route *route,
                 const struct store_entry *entry, struct err *err)
 {
-    if (!has_publisher(route)) {
+    if (!route->conf.tells_dead) {
         return true;
     }
-    look_at(&route->outbox, entry->origin);
+    if (has_publisher(route)) {
+        look_at(&route->outbox, entry->origin);
+    }
     return store_outbox_add(engine->store, entry, err);
 }
 

@@ -75,6 +75,7 @@ static void draw_route(struct sim *sim, struct sim_route *route)
     conf->rules.respond = RESPOND_ACCEPTED;
     conf->handler = (struct handler){&receiver_ops, route};
     if (dice_permille(dice, 500)) {
+        conf->tells_dead = true;
         conf->publisher = (struct publisher){&publisher_ops, route};
     }
     conf->concurrency = (uint32_t)dice_skewed(dice, 1, 16);

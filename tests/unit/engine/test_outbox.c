@@ -34,10 +34,16 @@ static void nothing(void *self)
 
 static const struct publisher_ops ops = {publish, nothing, nothing};
 
+static void tell_of(size_t route)
+{
+    world.routes[route].tells_dead = true;
+    world.routes[route].publisher.ops = &ops;
+}
+
 static void setup(void)
 {
     world_init(&world);
-    world.routes[0].publisher.ops = &ops;
+    tell_of(0);
     world.streams = rig_streams;
     world.n_streams = 1;
 }
@@ -225,7 +231,7 @@ Test(outbox, a_death_is_told_by_the_route_that_owns_it)
         world.routes[i].policy.respond = RESPOND_RESULT;
         world.routes[i].rules.respond = RESPOND_RESULT;
         world.routes[i].policy.on_error = ON_ERROR_DEAD;
-        world.routes[i].publisher.ops = &ops;
+        tell_of(i);
     }
     world_open(&world);
     die_of("e0", 422);
@@ -355,11 +361,10 @@ Test(outbox, the_next_process_tells_the_rest)
 
 Test(outbox, a_route_without_a_publisher_keeps_no_list)
 {
-    world.routes[1].publisher.ops = NULL;
     world_open(&world);
     world_deliver(&world, 1, "e0", "x");
     world_end(&world, "e0", END_STATUS, 404);
-    world.routes[1].publisher.ops = &ops;
+    tell_of(1);
     crash();
     world_pass(&world, 100000);
     cr_expect_eq(told, 0, "what died before is not news");
@@ -367,6 +372,25 @@ Test(outbox, a_route_without_a_publisher_keeps_no_list)
     world_end(&world, "e1", END_STATUS, 404);
     cr_expect_eq(told, 1);
     cr_expect_str_eq(letters[0]->route, "b");
+}
+
+/* Like one that only restores a backup. */
+Test(outbox, a_process_without_a_publisher_leaves_it_to_the_next)
+{
+    int64_t wait_ms;
+    struct err err;
+
+    world.routes[0].publisher.ops = NULL;
+    world_open(&world);
+    world_deliver(&world, 0, "e0", "x");
+    world_end(&world, "e0", END_STATUS, 404);
+    wait_ms = outbox_next_ms(world.engine);
+    cr_expect_eq(wait_ms, RECORD_NEVER);
+    cr_expect(engine_turn(world.engine, 0, &err));
+    world.routes[0].publisher.ops = &ops;
+    crash();
+    cr_expect_eq(told, 1);
+    cr_expect(is_told(0, "e0"));
 }
 
 Test(outbox, nothing_new_goes_while_the_engine_stops)
