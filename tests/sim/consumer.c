@@ -166,6 +166,27 @@ static void take(struct holding *holding)
     }
 }
 
+static void act_revoke(struct sim *sim, void *who)
+{
+    struct holding *holding = who;
+
+    if (!sim->healed) {
+        consumer_take_away(holding, true);
+    }
+}
+
+/* A rebalance is worth most while much is under way. */
+static void tempt_rebalance(struct holding *holding)
+{
+    struct sim *sim = holding->sim;
+
+    if (!sim->healed && sim->has[FEATURE_REBALANCES] &&
+        dice_permille(&sim->dice, 200)) {
+        agenda_plan(&sim->agenda, sim->now_ms + dice_skewed(&sim->dice, 0, 500),
+                    act_revoke, holding);
+    }
+}
+
 static void offer(struct holding *holding)
 {
     struct sim *sim = holding->sim;
@@ -181,6 +202,7 @@ static void offer(struct holding *holding)
     }
     process_poke(sim);
     nemesis_tempt(sim, 10000);
+    tempt_rebalance(holding);
 }
 
 /* One that was under way when the partition was taken away may come behind
@@ -450,6 +472,7 @@ static void act_patience(struct sim *sim, void *who)
 void consumer_take_away(struct holding *holding, bool in_order)
 {
     struct sim *sim = holding->sim;
+    int64_t patience_ms;
 
     if (holding->state >= HOLDING_DRAINING || !holding_is_alive(holding)) {
         return;
@@ -472,9 +495,10 @@ void consumer_take_away(struct holding *holding, bool in_order)
     sim->sights.revoked_busy += is_busy(holding) ? 1 : 0;
     holding->state = HOLDING_DRAINING;
     give_order(holding, &holding->drain, ASSIGNMENT_DRAIN);
-    agenda_plan(&sim->agenda,
-                sim->now_ms + dice_skewed(&sim->dice, 0, PATIENCE_MS),
-                act_patience, holding);
+    patience_ms = dice_permille(&sim->dice, 500)
+                      ? PATIENCE_MS
+                      : dice_skewed(&sim->dice, 0, PATIENCE_MS);
+    agenda_plan(&sim->agenda, sim->now_ms + patience_ms, act_patience, holding);
 }
 
 void consumer_stop(struct sim *sim)

@@ -164,6 +164,7 @@ static bool expect_sights(const struct run *run)
         {"409: the key is under way", sights->key_busy},
         {"an event forgotten", sights->forgotten},
         {"a partition revoked while it was at work", sights->revoked_busy},
+        {"an event begun while its partition drains", sights->begun_in_drain},
         {"fenced before it was drained", sights->revoked_impatiently},
         {"a partition lost while it was at work", sights->lost_busy},
         {"a delivery fenced", sights->fenced},

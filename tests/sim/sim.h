@@ -186,6 +186,14 @@ struct partition {
     bool will_be_given;
 };
 
+/* Of an event's messages. */
+enum whereabouts {
+    SOMEWHERE, /* there are several, or there is none any more */
+    HERE,      /* the process has its partition */
+    LEAVING,   /* as long as it drains */
+    ELSEWHERE,
+};
+
 enum holding_state {
     HOLDING_OPENING,
     HOLDING_OPEN,
@@ -354,7 +362,7 @@ struct sights {
     uint64_t forgotten;
     /* of partitions */
     uint64_t revoked_busy, revoked_impatiently, lost_busy, fenced,
-        offered_again;
+        offered_again, begun_in_drain;
     uint64_t rewound, reset_forward, beginning_lost, end_lost, created_anew;
     uint64_t elsewhere, commits_lost, commits_late, store_ahead;
 };
@@ -483,9 +491,7 @@ void broker_commit(struct partition *partition, int64_t offset,
 void broker_freed(struct partition *partition);
 /* A process is there, or everything is healed: partitions are given out. */
 void broker_give_out(struct sim *sim);
-/* Its one message is on the broker, in a partition that this process does not
- * have, or is about to lose. False where it has several, or none any more. */
-bool broker_keeps_from(const struct sim *sim, const struct event *event);
+enum whereabouts broker_find(const struct sim *sim, const struct event *event);
 /* Every message was read and committed. */
 bool broker_rests(const struct sim *sim);
 
